@@ -47,9 +47,9 @@ func read(o *object.Object, path []string) Record {
 // String returns the record as it is stored.
 func (r Record) String() string { return string(Encode(r)) }
 
-// TakeOver adds the entries of a former record.
-func (r Record) TakeOver(former Record) {
-	for name, e := range former {
+// TakeOver adds the entries of a previous record.
+func (r Record) TakeOver(previous Record) {
+	for name, e := range previous {
 		if _, own := r[name]; !own {
 			r[name] = e
 		}
@@ -71,14 +71,14 @@ func (r Record) State(digest string) map[string]any {
 	return nil
 }
 
-// Rename gives the entry of a handler's former name to the handler, unless it has one. The next write of the record
+// Rename gives the entry of a handler's previous name to the handler, unless it has one. The next write of the record
 // stores the new name.
-func (r Record) Rename(former, name string) {
-	e, recorded := r[former]
+func (r Record) Rename(previous, name string) {
+	e, recorded := r[previous]
 	if _, renamed := r[name]; recorded && !renamed {
 		r[name] = e
 	}
-	delete(r, former)
+	delete(r, previous)
 }
 
 // Location is where the record of a controller is: in an annotation or, by the key, in the status.
@@ -107,10 +107,10 @@ func (l Location) ReadStatus(o *object.Object) Record {
 	return read(o, l.InStatus())
 }
 
-// Removal returns patches of the annotations and of the records in the status that remove those of former controllers;
+// Removal returns patches of the annotations and of the records in the status that remove those of previous controllers;
 // nil for none.
-func Removal(o *object.Object, former []Location) (annotations, status map[string]any) {
-	for _, l := range former {
+func Removal(o *object.Object, previous []Location) (annotations, status map[string]any) {
+	for _, l := range previous {
 		// A copy of another object's record is left: what copied it would do so again.
 		if len(read(o, l.InAnnotation())) > 0 {
 			annotations = object.CombinePatches(annotations, map[string]any{l.Annotation: nil})
@@ -129,8 +129,7 @@ func IsPath(path string) bool {
 
 // Entry is the record of one handler, or that of the Object.
 type Entry struct {
-	// Digest is the digest of the watched fields that the handler last handled; empty if it
-	// never did.
+	// Digest is the digest of the watched fields that the handler last handled; empty if it never did.
 	Digest string `json:"seen,omitempty"`
 	// Failed means that the handler gave up on that state.
 	Failed bool `json:"failed,omitempty"`
@@ -154,8 +153,7 @@ type Entry struct {
 	InProgressSince int64  `json:"at,omitempty"`
 	// Done means that a Delete handler is done.
 	Done bool `json:"done,omitempty"`
-	// Progress is that of a call in progress, and ProgressInput the reason and the digest of its
-	// input.
+	// Progress is that of a call in progress, and ProgressInput the reason and the digest of its input.
 	Progress      JSON   `json:"progress,omitempty"`
 	ProgressInput string `json:"of,omitempty"`
 }
@@ -235,8 +233,7 @@ func CutDeletion(digest string) string { return strings.TrimPrefix(digest, delet
 // digestBytes is the length of a truncated hash.
 const digestBytes = 9
 
-// Digest returns a short hash of a tree. It is the same in every process, because members are
-// written in order.
+// Digest returns a short hash of a tree. It is the same in every process, because members are written in order.
 func Digest(of any) string {
 	sum := sha256.Sum256(Encode(of))
 	return base64.RawURLEncoding.EncodeToString(sum[:digestBytes])

@@ -48,7 +48,7 @@ func (c *Case) callHandler(ctx context.Context) (fields, error) {
 	switch called, err := h.Holds(request.Reason, previous, o); {
 	case err != nil:
 		return nil, &responseError{err}
-	case !called, h.When != nil && !h.When(previous, o):
+	case !called:
 		return fields{fieldCalled: false}, nil
 	}
 	response, err := h.Do.Handle(ctx, request)

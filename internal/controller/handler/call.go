@@ -13,7 +13,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
-	"github.com/setpoint-dev/setpoint/internal/redact"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
@@ -37,7 +36,6 @@ func (r *run) callHandlers(ctx context.Context) error {
 	return r.writeResponse(ctx, nil)
 }
 
-// callHandler calls one handler for the events it has not seen, and then for what is pending.
 func (r *run) callHandler(ctx context.Context, h *trigger.State) error {
 	for len(h.Events) > 0 && !r.pass.Throttled() {
 		c := r.pass.EventCall(h, h.Events[0])
@@ -54,14 +52,13 @@ func (r *run) callHandler(ctx context.Context, h *trigger.State) error {
 	return nil
 }
 
-// callAndWrite makes one call and writes its response.
 func (r *run) callAndWrite(ctx context.Context, c trigger.Call) error {
 	if r.dry != nil && !r.planCall(c) {
 		return nil
 	}
 	o, err := r.makeCall(ctx, c)
 	if r.dry != nil {
-		r.dry.responded(c, o, err)
+		defer func() { r.dry.ended(c, o, err) }()
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -77,9 +74,8 @@ func (r *run) callAndWrite(ctx context.Context, c trigger.Call) error {
 	return r.writeResponse(ctx, o)
 }
 
-// makeCall calls a handler and records the result: the response is pending until it is
-// written. It makes no call once the context has ended, because the failure would not be the
-// handler's.
+// makeCall calls a handler and records the result: the response is pending until it is written. It makes no call once
+// the context has ended, because the failure would not be the handler's.
 func (r *run) makeCall(ctx context.Context, c trigger.Call) (*trigger.Response, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -114,7 +110,6 @@ func (r *run) matchHandlers(ctx context.Context) error {
 	return nil
 }
 
-// matchHandler calls a handler with hook.ReasonMatch.
 func (r *run) matchHandler(ctx context.Context, h *trigger.State) {
 	state := r.pass.State()
 	n := r.newRequest(h.Handler, r.Stored, r.dependents.byKind)
@@ -152,18 +147,17 @@ func (r *run) planCall(c trigger.Call) bool {
 	if c.Reason == hook.ReasonUpdate {
 		f.Debounce = c.Handler.Debounce
 	}
-	r.dry.endCall()
 	r.dry.calls = append(r.dry.calls, f)
 	return !r.dry.skipCalls
 }
 
 // invoke calls a handler with its timeout.
-func (c *Controller) invoke(ctx context.Context, of *controller.Run, n *hook.HandlerRequest, h *trigger.Handler) (*hook.HandlerResponse,
-	error) {
+func (c *Controller) invoke(ctx context.Context, of *controller.Run, n *hook.HandlerRequest,
+	h *trigger.Handler) (*hook.HandlerResponse, error) {
 	if h.Timeout > 0 {
-		limited, cancel := context.WithTimeout(ctx, h.Timeout)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, h.Timeout)
 		defer cancel()
-		ctx = limited
 	}
 	started := c.Now()
 	ctx, span := trace.Start(ctx, trace.Internal, "handler", h.Title())
@@ -172,16 +166,20 @@ func (c *Controller) invoke(ctx context.Context, of *controller.Run, n *hook.Han
 	asked := recordedRequest(n)
 	n.Reader = reader{c, n.Namespace, of.Secrets}
 	of.See(&asked, &record.Response{})
-	response, err := c.handleAndRecover(ctx, of.Secrets, n, h)
-	if response != nil {
+	var response *hook.HandlerResponse
+	err := c.CallUserCode("the handler", failure.Handler, logAttrs(n, h), of.Secrets, func() (err error) {
+		response, err = h.Do.Handle(ctx, n) // It may be a Go function.
+		return err
+	})
+	if err == nil && response == nil {
+		response = &hook.HandlerResponse{}
+	}
+	if response = withWholeNumbers(response); response != nil {
 		response.Err = of.Secrets.Error(response.Err)
 		of.See(&record.Request{}, &record.Response{Handler: response})
 	}
 	if err == nil {
-		err = permit.CheckResponse(h, n, response)
-	}
-	if err == nil {
-		err = c.permissions.CheckResponse(n, response)
+		err = cmp.Or(permit.CheckResponse(h, n, response), c.permissions.CheckResponse(n, response))
 	}
 	err = of.Secrets.Error(err)
 	failed := err
@@ -206,19 +204,6 @@ func recordedRequest(n *hook.HandlerRequest) record.Request {
 	kept := *n
 	kept.Reader = nil
 	return record.Request{Handler: &kept}
-}
-
-// handleAndRecover calls a handler, which may be a Go function, and returns a copy of its response.
-func (c *Controller) handleAndRecover(ctx context.Context, values *redact.Values, n *hook.HandlerRequest,
-	h *trigger.Handler) (response *hook.HandlerResponse, err error) {
-	err = c.CallUserCode("the handler", failure.Handler, logAttrs(n, h), values, func() (err error) {
-		response, err = h.Do.Handle(ctx, n)
-		return err
-	})
-	if err == nil && response == nil {
-		response = &hook.HandlerResponse{}
-	}
-	return withWholeNumbers(response), err
 }
 
 // withWholeNumbers returns a response whose whole numbers are integers.

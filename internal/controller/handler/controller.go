@@ -21,7 +21,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
-	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -29,7 +28,7 @@ import (
 
 // New returns a controller and starts its watches. Close stops them.
 func New(program Program, d controller.Dependencies) *Controller {
-	c := &Controller{program: program}
+	c := &Controller{program: program, permissions: permit.Set{Owns: program.Owns, Writes: program.Writes, Namespaces: program.Namespaces}}
 	c.Base = controller.New(c, controller.Options{
 		Name: program.Name, Resource: program.Resource, Workers: program.Workers,
 		Filtered: program.serverSelector() != "" || program.Fields != "", Owns: program.Owns, NamespacesOf: program.NamespacesOf,
@@ -38,7 +37,6 @@ func New(program Program, d controller.Dependencies) *Controller {
 	c.daemonHost = newDaemonHost(c)
 	c.recoverConditions()
 	c.rules = c.program.rules()
-	c.permissions = permit.Set{Owns: program.Owns, Writes: program.Writes, Namespaces: program.Namespaces}
 	c.joinBackend()
 	c.watch()
 	c.SetWatching()
@@ -48,8 +46,7 @@ func New(program Program, d controller.Dependencies) *Controller {
 // maxDaemonCalls is the maximum of concurrent calls of daemons, unless the program has workers.
 const maxDaemonCalls = 32
 
-// Run reconciles objects until the context ends. It returns after the last worker and the last
-// daemon.
+// Run reconciles objects until the context ends. It returns after the last worker and the last daemon.
 func (c *Controller) Run(ctx context.Context) {
 	c.Base.Run(ctx, c.reconcile, func() {
 		c.reset()
@@ -57,7 +54,7 @@ func (c *Controller) Run(ctx context.Context) {
 		c.feed.Begin(ctx)
 		c.backend.Start()
 	}, func() {
-		c.eventBuffer.pause()
+		c.eventBuffer.setActive(false)
 		c.daemons.Wait()
 		c.backend.Stop()
 		c.feed.End()
@@ -73,7 +70,7 @@ func (c *Controller) Close() {
 // RunItem reconciles one object in the caller's goroutine, without workers, after the events of the object
 // that no run has seen. It must not run at the same time as Run.
 func (c *Controller) RunItem(ctx context.Context, item queue.Item, events []cache.Event) queue.Outcome {
-	c.eventBuffer.resume()
+	c.eventBuffer.setActive(true)
 	for _, e := range events {
 		c.bufferEvent(trigger.NewEvent(e))
 	}
@@ -84,7 +81,7 @@ func (c *Controller) RunItem(ctx context.Context, item queue.Item, events []cach
 // leader since, and queues every object.
 func (c *Controller) reset() {
 	c.Memories.Clear()
-	c.eventBuffer.resume()
+	c.eventBuffer.setActive(true)
 	for o := range c.Managed() {
 		c.bufferEvent(trigger.Event{Event: cache.Event{New: o}, Kind: hook.EventListed})
 		c.Queue.Add(controller.KeyOf(o), queue.Cause{Kind: queue.Start})
@@ -94,8 +91,7 @@ func (c *Controller) reset() {
 // RetryNow retries failed calls and writes at once, because the hook has changed.
 func (c *Controller) RetryNow() { c.requeueFailing(queue.HookChanged) }
 
-// RetryWrites retries failed writes at once, because the API server is back. Failed calls keep
-// their backoff.
+// RetryWrites retries failed writes at once, because the API server is back. Failed calls keep their backoff.
 func (c *Controller) RetryWrites() { c.requeueFailing(queue.Retrying) }
 
 func (c *Controller) requeueFailing(cause queue.CauseKind) {
@@ -117,8 +113,7 @@ func (c *Controller) watch() {
 func (c *Controller) objectChanged(e cache.Event) {
 	c.feed.Changed(e) // Before a worker can call a handler for it.
 	if cause := c.CauseOf(e, isEdit); cause != queue.Unspecified {
-		if e.Old != nil && e.New != nil && e.Old.UID() != e.New.UID() {
-			// A list shows another object of the same name: the former was deleted meanwhile.
+		if e.Old != nil && e.New != nil && !isSame(e) { // The one before was deleted meanwhile.
 			c.bufferEvent(trigger.NewEvent(cache.Event{Old: e.Old}))
 			e.Old = nil
 		}
@@ -127,20 +122,18 @@ func (c *Controller) objectChanged(e cache.Event) {
 	}
 }
 
-// isEdit reports whether more than the status changed. For kinds without generations every
-// change counts.
+// isEdit reports whether more than the status changed. For kinds without generations every change counts.
 func isEdit(e cache.Event) bool {
 	return e.Old.IntentDigest() != e.New.IntentDigest() || e.New.Generation() == 0
 }
 
-// ownedChanged queues the present or former owner of an owned object, if a handler needs the
-// change.
+// isSame reports whether an event is a change of one object: a list may show another one of the same name.
+func isSame(e cache.Event) bool { return e.Old != nil && e.New != nil && e.Old.UID() == e.New.UID() }
+
+// ownedChanged queues the present or previous owner of an owned object, if a handler needs the change.
 func (c *Controller) ownedChanged(e cache.Event) {
 	c.AwaitWatches()
-	if !c.rules.Handles(hook.ReasonDrift) {
-		return
-	}
-	if e.Old != nil && e.New != nil && e.Old.UID() == e.New.UID() && e.Old.ContentDigest() == e.New.ContentDigest() {
+	if !c.rules.Handles(hook.ReasonDrift) || isSame(e) && e.Old.ContentDigest() == e.New.ContentDigest() {
 		return // Nothing differs that would be drift.
 	}
 	for _, o := range []*object.Object{e.Old, e.New} {
@@ -150,8 +143,7 @@ func (c *Controller) ownedChanged(e cache.Event) {
 	}
 }
 
-// Health returns the health of the controller. Handled objects are the parents, objects that
-// they own the children.
+// Health returns the health of the controller. Handled objects are the parents, objects that they own the children.
 func (c *Controller) Health() controller.Health {
 	h := c.Base.Health()
 	if c.program.Matches != nil {
@@ -169,8 +161,7 @@ func (c *Controller) Health() controller.Health {
 	return h
 }
 
-// joinBackend makes the controller a member of the process of its handlers, if that does more
-// than serve calls.
+// joinBackend makes the controller a member of the process of its handlers, if that does more than serve calls.
 func (c *Controller) joinBackend() {
 	p := &c.program.Backend
 	if c.Backends == nil || p.Notifications == nil && p.Index == nil {
@@ -187,18 +178,10 @@ func (c *Controller) joinBackend() {
 	})
 	if p.Index != nil {
 		c.feed = index.NewFeed(index.Options{
-			Controller: c.program.Object, Resource: c.program.Resource, Selects: c.rules.Selects, Watch: c.watchForIndex,
-			CheckList: func(ctx context.Context, namespace string) error {
-				return c.Access.CheckList(ctx, c.UserFor(namespace), c.program.Resource, namespace)
-			},
-			Send: p.Index, Backend: c.backend, Gate: c.gate, Log: c.Log,
+			Base: c.Base, Controller: c.program.Object, Selections: c.program.Selections(), Selects: c.rules.Selects,
+			Send: p.Index, Backend: c.backend, Gate: c.gate,
 		})
 	}
-}
-
-// watchForIndex opens watches of the handled objects of their own.
-func (c *Controller) watchForIndex(changed func(cache.Event)) []*cache.View {
-	return lists.Map(c.program.Selections(), func(s cache.Selection) *cache.View { return c.Store.Watch(s, changed) })
 }
 
 // backendController is what the process knows of a controller.
@@ -212,12 +195,10 @@ func (c backendController) Connected() {
 	}
 }
 
-// Handles reports whether the controller handles objects of a kind.
 func (c backendController) Handles(apiVersion, kind string) bool {
 	return c.program.Resource.Kind == kind && c.program.Resource.APIVersion() == apiVersion
 }
 
-// Notified queues the named object.
 func (c backendController) Notified(n *hook.Notification) {
 	key := queue.Key{Namespace: n.Namespace, Name: n.Name}
 	if o := c.Get(key); o != nil && (n.UID == "" || n.UID == o.UID()) {
@@ -232,18 +213,16 @@ func (c backendController) SendEvent(n *hook.Notification) {
 	if err != nil {
 		return
 	}
-	about, event := c.Get(queue.Key{Namespace: n.Namespace, Name: n.Name}), n.Event
-	if about != nil {
+	event := n.Event
+	if about := c.Get(queue.Key{Namespace: n.Namespace, Name: n.Name}); about != nil {
 		values := c.ValuesOf(about, slices.Concat(c.OwnedBy(about)...)...)
 		event.Reason, event.Message = values.Text(event.Reason), values.Text(event.Message)
 	}
 	c.Observer.Event(o, event)
 }
 
-// IndexesComplete makes the calls that waited for indexes.
 func (c backendController) IndexesComplete() { c.gate.Release() }
 
-// watchRelated starts the watches of related objects.
 func (c *Controller) watchRelated() {
 	for i := range c.program.Related {
 		d := &c.program.Related[i]
@@ -264,8 +243,7 @@ func (c *Controller) watchRelated() {
 // relatedChanged queues the handled objects of a related one. It skips the initial list, in
 // which nothing has changed, and handled objects that are not known: Create is still to come.
 func (c *Controller) relatedChanged(d *Related, view *cache.View, e cache.Event) {
-	listed := e.Old == nil && !view.Synced()
-	if listed || e.Old != nil && e.New != nil && e.Old.UID() == e.New.UID() && e.Old.Digest() == e.New.Digest() {
+	if listed := e.Old == nil && !view.Synced(); listed || isSame(e) && e.Old.Digest() == e.New.Digest() {
 		return
 	}
 	// An object that both map to is queued once: a worker may take it between the first and a second time.
@@ -276,8 +254,7 @@ func (c *Controller) relatedChanged(d *Related, view *cache.View, e cache.Event)
 		}
 		cause := c.CauseBy(queue.RelatedChanged, o)
 		for _, name := range d.Map(o) {
-			key := queue.Key{Namespace: name.Namespace, Name: name.Name}
-			if c.Get(key) != nil && !queued[key] {
+			if key := (queue.Key{Namespace: name.Namespace, Name: name.Name}); c.Get(key) != nil && !queued[key] {
 				queued[key] = true
 				c.Queue.Add(key, cause)
 			}
@@ -285,8 +262,7 @@ func (c *Controller) relatedChanged(d *Related, view *cache.View, e cache.Event)
 	}
 }
 
-// recoverConditions wraps the conditions of the program and of handlers, so that a panic does
-// not stop the controller.
+// recoverConditions wraps the conditions of the program and of handlers, so that a panic does not stop the controller.
 func (c *Controller) recoverConditions() {
 	if matches := c.program.matchFunc(); matches != nil {
 		c.program.Matches = func(o *object.Object) bool {
@@ -296,26 +272,24 @@ func (c *Controller) recoverConditions() {
 	c.program.Handlers = slices.Clone(c.program.Handlers)
 	for i := range c.program.Handlers {
 		h := &c.program.Handlers[i]
-		when, log := h.When, c.Log.With("handler", h.Name)
-		if when == nil {
-			continue
-		}
-		h.When = func(old, now *object.Object) bool {
-			return c.evaluate(log, now, old, func() bool { return when(old, now) })
+		if when, log := h.When, c.Log.With("handler", h.Name); when != nil {
+			h.When = func(old, now *object.Object) bool {
+				return c.evaluate(log, now, old, func() bool { return when(old, now) })
+			}
 		}
 	}
 }
 
-// evaluate evaluates a condition on an object and its former state, which may be nil. After a panic or runtime.Goexit it logs and
-// returns false.
-func (c *Controller) evaluate(log *slog.Logger, o, former *object.Object, says func() bool) (is bool) {
+// evaluate evaluates a condition on an object and its previous state, which may be nil. After a panic or runtime.Goexit it
+// logs and returns false.
+func (c *Controller) evaluate(log *slog.Logger, o, previous *object.Object, says func() bool) (is bool) {
 	err := failure.Recover("a condition", func() error {
 		is = says()
 		return nil
 	})
 	if stack, crashed := failure.PanicStack(err); crashed {
-		c.ValuesOf(o, former).Logger(log).Error("condition crashed", "object", o.Ref().String(), "error", failure.OneLine(err), "stack",
-			stack)
+		c.ValuesOf(o, previous).Logger(log).Error("condition crashed", "object", o.Ref().String(), "error", failure.OneLine(err),
+			"stack", stack)
 	}
 	return is
 }
@@ -341,7 +315,6 @@ func (c *Controller) NewMemory() controller.Remembered { return new(memory) }
 // Drop drops nothing: the memory has all.
 func (c *Controller) Drop(queue.Key) {}
 
-// Release stops the daemons.
 func (m *memory) Release() {
 	for _, d := range m.daemons {
 		if d.running != nil {

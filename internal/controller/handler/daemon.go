@@ -19,20 +19,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
-// newDaemons returns the daemons among the handlers.
-func newDaemons(handlers []*trigger.State) []*daemonState {
-	var all []*daemonState
-	for _, h := range handlers {
-		if h.Daemon != nil {
-			all = append(all, &daemonState{State: h})
-		}
-	}
-	return all
-}
-
-// update starts, notifies or stops the daemon.
 func (d *daemonState) update(ctx context.Context, r *run) {
-	desired := r.Phase == controller.PhaseManaged && !r.Stored.Deleting() && d.isWanted(r)
+	now, desired := r.Now(), r.Phase == controller.PhaseManaged && !r.Stored.Deleting()
+	if desired {
+		applicable, known := r.pass.IsApplicable(d.State)
+		desired = applicable || !known && d.running != nil // As long as that is not known, a running one goes on.
+	}
 	if d.running != nil {
 		d.checkExit(r)
 	}
@@ -41,37 +33,26 @@ func (d *daemonState) update(ctx context.Context, r *run) {
 	if d.running != nil && (reconnected || r.pass.Causes.Has(queue.Notified)) {
 		d.running.object.Wake()
 	}
-	d.connection = connection
-	d.finished = d.finished && desired && !reconnected
+	d.connection, d.finished = connection, d.finished && desired && !reconnected
 	switch {
 	case d.running != nil && !desired:
-		d.running.cancel(r.Now().Add(daemon.StopTimeout(d.Handler)))
-		if !d.running.deadline.After(r.Now()) {
+		d.running.cancel(now.Add(daemon.StopTimeout(d.Handler)))
+		if !d.running.deadline.After(now) {
 			d.reportStuck(r, d.running)
 		}
 	case d.running != nil:
-		if d.Attempt.Count > 0 && !r.Now().Before(d.running.started.Add(daemonHealthyAfter)) {
+		if d.Attempt.Count > 0 && !now.Before(d.running.started.Add(daemonHealthyAfter)) {
 			d.Succeed() // It failed before, and is healthy again.
 		}
 		d.running.object.Notify(r.Stored)
-	case desired && !d.finished && (reconnected || r.pass.RetriesCalls() || !d.Attempt.Next.After(r.Now())):
+	case desired && !d.finished && (reconnected || r.pass.RetriesCalls() || !d.Attempt.Next.After(now)):
 		d.start(ctx, r, time.Time{})
-	case !desired && d.lost:
-		// Only the process knows whether it runs.
-		d.start(ctx, r, r.Now().Add(daemon.StopTimeout(d.Handler)))
+	case !desired && d.lost: // Only the process knows whether it runs.
+		d.start(ctx, r, now.Add(daemon.StopTimeout(d.Handler)))
 	}
 }
 
-// isWanted reports whether the object is to have a daemon. As long as that is not known, a running
-// one goes on.
-func (d *daemonState) isWanted(r *run) bool {
-	if applicable, known := r.pass.IsApplicable(d.State); known {
-		return applicable
-	}
-	return d.running != nil
-}
-
-// checkExit records how a daemon ended, if it did.
+// checkExit records how a daemon ended, if it did, and schedules the restart of a failed one.
 func (d *daemonState) checkExit(r *run) {
 	select {
 	case <-d.running.done:
@@ -89,22 +70,15 @@ func (d *daemonState) checkExit(r *run) {
 		d.Succeed()
 		return
 	}
-	d.restartLater(r, ended.err)
-	d.Failed.Refused = record.AddLocations(d.Failed.Refused, ended.object.Refused()...)
-}
-
-// restartLater schedules the restart of a failed daemon, unless its retries are exhausted.
-func (d *daemonState) restartLater(r *run, err error) {
-	gaveUp, reason := d.FailDaemon(err, r.Now(), r.QueueOptions.Random), trigger.ReasonHandlerFailed
-	err = fmt.Errorf("daemon %s: %w", d.Title(), err)
-	if gaveUp {
+	reason, err := trigger.ReasonHandlerFailed, fmt.Errorf("daemon %s: %w", d.Title(), ended.err)
+	if d.FailDaemon(ended.err, r.Now(), r.QueueOptions.Random) {
 		d.finished, reason, err = true, trigger.ReasonGaveUp, fmt.Errorf("gave up: %w", err)
 	}
 	r.recordError(d.State, failure.WithReason(reason, err))
+	d.Failed.Refused = record.AddLocations(d.Failed.Refused, ended.object.Refused()...)
 }
 
-// reportStuck reports, once, a daemon that missed its StopTimeout. Setpoint starts no
-// second one until it returns.
+// reportStuck reports, once, a daemon that missed its StopTimeout. Setpoint starts no second one until it returns.
 func (d *daemonState) reportStuck(r *run, w *daemonRun) {
 	if w.stuck {
 		return
@@ -139,8 +113,7 @@ func (d *daemonState) start(ctx context.Context, r *run, stopUntil time.Time) {
 	d.running = w
 }
 
-// runDaemon runs a daemon until it returns. One in another process has one goroutine, which waits
-// most of the time.
+// runDaemon runs a daemon until it returns. One in another process has one goroutine, which waits most of the time.
 func (c *Controller) runDaemon(ctx context.Context, n *hook.HandlerRequest, h *trigger.Handler, existing *daemon.Live) (err error) {
 	run := func() error { return h.Daemon(ctx, n, existing) }
 	values, asked := redact.New(nil, n.Namespace, n.Name), recordedRequest(n)
@@ -167,21 +140,19 @@ func (c *Controller) writeOnce(ctx context.Context, of *controller.Run, o *trigg
 	if err := r.dependents.applyResponse(ctx, o); err != nil {
 		return err
 	}
-	if err := r.object.storeResponse(ctx, o); err != nil {
+	if err := r.object.store(ctx, o); err != nil {
 		return err
 	}
 	r.SendEvents(o.Response.Events)
-	if r.object.written {
-		// Handlers may watch what the daemon wrote.
+	if r.object.written { // Handlers may watch what the daemon wrote.
 		c.Queue.Add(controller.KeyOf(of.Stored), queue.Cause{Kind: queue.RequeueAfter})
 	}
 	return nil
 }
 
-// newDaemonHost returns what daemons need of the controller.
 func newDaemonHost(c *Controller) *daemon.Host {
 	return &daemon.Host{
-		Get: c.Get, NewDetachedRun: c.NewDetachedRun, Invoke: c.invoke, Write: c.writeOnce,
+		Base: c.Base, Invoke: c.invoke, Write: c.writeOnce,
 		Request: func(h *trigger.Handler, o *object.Object) *hook.HandlerRequest {
 			return c.newRequest(h, o, c.OwnedBy(o))
 		},

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
@@ -26,15 +27,14 @@ func (r *run) setFinalizer(ctx context.Context) error {
 		return nil
 	}
 	finalizers := append(r.rules.WithoutOwnFinalizers(r.Stored), r.program.Finalizer)
-	err := r.object.patchObject(ctx, map[string]any{"metadata": map[string]any{"finalizers": finalizers}}, true)
-	switch {
-	case err == nil:
-		r.observe()
-		return nil
+	switch err := r.object.patchObject(ctx, map[string]any{"metadata": map[string]any{"finalizers": finalizers}}, true); {
 	case errors.Is(err, controller.ErrConflict), apply.NotFound(err):
 		return controller.ErrConflict
+	case err != nil:
+		return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("add the finalizer: %w", err))
 	}
-	return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("add the finalizer: %w", err))
+	r.observe()
+	return nil
 }
 
 // releaseAbandoned removes the finalizer after a run if the namespace is terminating and the ServiceAccount cannot.
@@ -49,7 +49,7 @@ func (r *run) releaseAbandoned(ctx context.Context, cause error) error {
 	}
 	stored, err := r.ReleaseAbandoned(ctx, a)
 	if stored != nil {
-		r.object.setStored(stored)
+		r.object.setStored(stored, nil)
 		return nil
 	}
 	return cmp.Or(cause, err)
@@ -60,17 +60,14 @@ func (r *run) reportDeletion() {
 	if !r.Stored.Deleting() || !r.rules.HasFinalizer(r.Stored) || r.failure != nil || r.memory.firstError() != nil {
 		return
 	}
-	for _, d := range r.memory.daemons {
-		if d.running != nil && !d.running.stuck {
-			r.ReportWaiting("waits until the daemon " + d.Title() + " has returned")
-			return
-		}
+	runs := func(d *daemonState) bool { return d.running != nil && !d.running.stuck }
+	if i := slices.IndexFunc(r.memory.daemons, runs); i >= 0 {
+		r.ReportWaiting("waits until the daemon " + r.memory.daemons[i].Title() + " has returned")
+		return
 	}
-	for _, h := range r.memory.Handlers {
-		if r.pass.HoldsDeletion(h, nil) {
-			r.ReportWaiting("waits for the answer of the handler " + h.Title() + " that it is done")
-			return
-		}
+	holds := func(h *trigger.State) bool { return r.pass.HoldsDeletion(h, nil) }
+	if i := slices.IndexFunc(r.memory.Handlers, holds); i >= 0 {
+		r.ReportWaiting("waits for the answer of the handler " + r.memory.Handlers[i].Title() + " that it is done")
 	}
 }
 
@@ -80,7 +77,7 @@ type HandBack struct {
 	// Object and Status are the patches of the Object and of its status; nil for none.
 	Object, Status []byte
 	// Outdated means that a handler has not handled the object as it is. It gets no annotation, so
-	// the former controller handles it as new.
+	// the previous controller handles it as new.
 	Outdated bool
 }
 
@@ -92,16 +89,12 @@ func (p *Program) HandBack(o *object.Object) (HandBack, error) {
 	if p.ReplacedAnnotation == "" || len(recorded) == 0 {
 		return back, nil
 	}
-	annotations, status := lasthandled.Removal(o, p.FormerRecords)
-	annotations = object.CombinePatches(annotations, map[string]any{})
-	if o.Field(rules.Record.InAnnotation()...) != nil {
-		annotations[p.HandledAnnotation] = nil
-	}
+	annotations, status := lasthandled.Removal(o, append(slices.Clip(p.FormerRecords), rules.Record))
+	annotations = object.CombinePatches(annotations, nil)
 	switch {
-	case o.Field("metadata", "annotations", p.ReplacedAnnotation) != nil:
-		// The former controller's own is still there.
+	case o.Field("metadata", "annotations", p.ReplacedAnnotation) != nil: // That of the previous controller is still there.
 	case rules.HasHandled(recorded, o):
-		state, err := json.Marshal(rules.FormerState(o))
+		state, err := json.Marshal(rules.ReplacedState(o))
 		if err != nil {
 			return back, err
 		}
@@ -109,19 +102,10 @@ func (p *Program) HandBack(o *object.Object) (HandBack, error) {
 	default:
 		back.Outdated = true
 	}
-	metadata := precondition(o, true)
-	metadata["annotations"] = annotations
 	var err error
-	if back.Object, err = json.Marshal(map[string]any{"metadata": metadata}); err != nil {
-		return back, err
-	}
-	if p.HandledStatusKey != "" && o.Field(rules.Record.InStatus()...) != nil {
-		status = object.CombinePatches(status, map[string]any{p.HandledStatusKey: nil})
-	}
-	if status != nil {
-		back.Status, err = json.Marshal(map[string]any{
-			"metadata": map[string]any{"uid": o.UID()}, apply.StatusPart: map[string]any{lasthandled.StatusField: status},
-		})
+	back.Object, err = encodePatch(o, map[string]any{"metadata": map[string]any{"annotations": annotations}}, true)
+	if status != nil && err == nil {
+		back.Status, err = encodePatch(o, map[string]any{apply.StatusPart: map[string]any{lasthandled.StatusField: status}}, false)
 	}
 	return back, err
 }
@@ -156,9 +140,8 @@ func (c *Controller) leftSelector(ctx context.Context, o *object.Object) bool {
 		if !c.rules.HasFinalizer(existing) {
 			return true
 		}
-		metadata := precondition(existing, true)
-		metadata["finalizers"] = c.rules.WithoutOwnFinalizers(existing)
-		body, err := json.Marshal(map[string]any{"metadata": metadata})
+		metadata := map[string]any{"finalizers": c.rules.WithoutOwnFinalizers(existing)}
+		body, err := encodePatch(existing, map[string]any{"metadata": metadata}, true)
 		if err == nil {
 			_, err = c.WriterFor(o.Namespace()).Patch(ctx, c.program.Resource, existing, body, "")
 		}
@@ -175,28 +158,26 @@ func (c *Controller) leftSelector(ctx context.Context, o *object.Object) bool {
 }
 
 func (c *Controller) callDeleted(ctx context.Context, h *trigger.Handler, o *object.Object, reason hook.Reason) {
+	holds, err := h.Holds(reason, nil, o)
+	if err == nil && !holds {
+		return
+	}
 	n := c.newRequest(h, o, c.OwnedBy(o))
 	n.Reason, n.Deleted = reason, true
 	if reason == hook.ReasonEvent {
 		n.Event = hook.EventDeleted
 	}
 	ctx, of := c.NewDetachedRun(ctx, o, "it is gone")
-	r := c.newDetached(of)
-	var response *hook.HandlerResponse
-	holds, err := h.Holds(reason, nil, o)
-	if err == nil && !holds {
-		return
-	}
-	err = cmp.Or(err, r.CheckReads(ctx))
-	if err == nil {
-		response, err = c.invoke(ctx, of, n, h)
+	r, done := c.newDetached(of), trigger.Response{}
+	if err = cmp.Or(err, r.CheckReads(ctx)); err == nil {
+		done.Response, err = c.invoke(ctx, of, n, h)
 	}
 	if err == nil {
-		err = r.dependents.applyResponse(ctx, &trigger.Response{Response: response})
+		err = r.dependents.applyResponse(ctx, &done)
 	}
 	if err == nil {
-		r.SendEvents(response.Events)
-		err = response.Err
+		r.SendEvents(done.Response.Events)
+		err = done.Response.Err
 	}
 	if err != nil && ctx.Err() == nil {
 		err = r.Secrets.Error(fmt.Errorf("handler %s: %w", h.Title(), err))

@@ -25,7 +25,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/served"
 )
 
-// observe reads them from the caches, and from what a dry run has written.
 func (d *dependents) observe() {
 	d.byKind = d.ownedObjects()
 	d.now, d.stale = slices.Concat(d.byKind...), false
@@ -101,9 +100,8 @@ func (d *dependents) applyObject(ctx context.Context, a hook.AppliedObject) erro
 	return nil
 }
 
-// createOrApply creates or applies an object. It creates an owned object unless a watch
-// already has it: a POST costs the API server less than an apply, and fails if another owner
-// has the name.
+// createOrApply creates or applies an object. It creates an owned object unless a watch already has it: a POST costs
+// the API server less than an apply, and fails if another owner has the name.
 func (d *dependents) createOrApply(ctx context.Context, resource object.Resource, desired *object.Object) (*object.Object, error) {
 	writer, manager := d.writer, d.program.Manager
 	known, watched := d.watchedObject(resource, desired)
@@ -120,10 +118,9 @@ func (d *dependents) createOrApply(ctx context.Context, resource object.Resource
 	return writer.Apply(ctx, resource, desired, manager)
 }
 
-// checkOwnership returns an error if the object exists and may not be taken over. It may if
-// the handled object controls it, or if the program created it and another client removed the
-// owner reference. Without this check, deleting the handled object would delete objects of
-// others.
+// checkOwnership returns an error if the object exists and may not be taken over. It may if the handled object controls
+// it, or if the program created it and another client removed the owner reference. Without this check, deleting the
+// handled object would delete objects of others.
 func (d *dependents) checkOwnership(ctx context.Context, resource object.Resource, desired *object.Object) error {
 	existing, err := d.writer.Ownership(ctx, resource, desired.Namespace(), desired.Name())
 	if err != nil {
@@ -151,7 +148,6 @@ func (d *dependents) watchedObject(resource object.Resource, o *object.Object) (
 	return view.Get(o.Namespace(), o.Name()), true
 }
 
-// desiredObject returns an object in the form to apply, and its kind.
 func (d *dependents) desiredObject(a hook.AppliedObject) (object.Resource, *object.Object, error) {
 	given, err := object.Parse(a.Object)
 	if err != nil {
@@ -165,8 +161,7 @@ func (d *dependents) desiredObject(a hook.AppliedObject) (object.Resource, *obje
 	return resource, desired, err
 }
 
-// withOwner returns an object with the namespace and the owner reference added where they are
-// missing.
+// withOwner returns an object with the namespace and the owner reference added where they are missing.
 func (d *dependents) withOwner(resource object.Resource, given *object.Object, unowned bool) (*object.Object, error) {
 	text := given.Field("metadata")
 	if text == nil {
@@ -190,7 +185,6 @@ func (d *dependents) withOwner(resource object.Resource, given *object.Object, u
 	return given.Edited(object.Edit{Path: []string{"status"}}, object.Edit{Path: []string{"metadata"}, Value: text})
 }
 
-// isOwned reports whether the handled object controls an object.
 func (d *dependents) isOwned(o *object.Object) bool { return o.ControlledBy(d.Stored.UID()) }
 
 // noteWritten updates the caches, and what is owned, after a write of an object; stored is nil if it is gone.
@@ -200,10 +194,14 @@ func (d *dependents) noteWritten(resource object.Resource, o, stored *object.Obj
 		return
 	}
 	d.stale, d.written = true, true
-	ref := o.Ref()
-	d.noteApplied(ref, stored)
+	ref, owned := o.Ref(), stored != nil && d.isOwned(stored)
+	if d.memory != nil && d.memory.applied.names != nil {
+		if delete(d.memory.applied.names, appliedName(ref)); owned {
+			d.memory.applied.names[appliedName(ref)] = true
+		}
+	}
 	d.now = slices.DeleteFunc(d.now, func(o *object.Object) bool { return o.Ref() == ref })
-	if stored != nil && d.isOwned(stored) {
+	if owned {
 		d.now = append(d.now, stored)
 	}
 }
@@ -225,11 +223,11 @@ func (d *dependents) resolveDeletions(ctx context.Context, o *trigger.Response) 
 	return nil
 }
 
-// findTargets returns the objects that a deletion matches and the program may delete, each
-// once.
+// findTargets returns the objects that a deletion matches and the program may delete, each once. A named object without a
+// permission is an error; a selector skips it.
 func (d *dependents) findTargets(ctx context.Context, deletion hook.Deletion) ([]trigger.Target, error) {
 	var targets []trigger.Target
-	seen := map[string]bool{}
+	found, permitted := false, map[string]bool{}
 	for _, p := range d.permissions.DeletePermissions(deletion) {
 		namespace := permit.NamespaceFor(p.Resource, d.Stored.Namespace(), deletion.Namespace)
 		if !p.AllowsNamespace(namespace) || p.Resource.Unserved {
@@ -240,66 +238,56 @@ func (d *dependents) findTargets(ctx context.Context, deletion hook.Deletion) ([
 			return nil, err
 		}
 		for _, o := range objects {
-			if !seen[o.UID()] && !o.Deleting() {
-				seen[o.UID()] = true
+			found = true
+			if permitted[o.UID()] || !p.Allows(d.Stored, o) {
+				continue
+			}
+			permitted[o.UID()] = true
+			if !o.Deleting() {
 				targets = append(targets, trigger.Target{Resource: p.Resource, Object: o, Evict: deletion.Evict,
 					Selector: deletion.Selector})
 			}
 		}
 	}
+	if found && len(permitted) == 0 {
+		return nil, permit.Undeclared(permit.DeletionVerb(deletion), true, deletion.APIVersion, deletion.Kind)
+	}
 	return targets, nil
 }
 
-// readTargets returns the objects that a deletion matches and one permission covers. A named
-// object without a permission is an error; a selector skips it.
-func (d *dependents) readTargets(ctx context.Context, p permit.Permission, deletion hook.Deletion, namespace string) ([]*object.Object,
-	error) {
-	if deletion.Name == "" {
-		return d.listTargets(ctx, p, deletion, namespace)
-	}
-	o, err := d.writer.Get(ctx, p.Resource, namespace, deletion.Name)
-	switch {
-	case apply.NotFound(err):
-		return nil, nil
+// readTargets returns the objects that a deletion matches and one permission may cover.
+func (d *dependents) readTargets(ctx context.Context, p permit.Permission, deletion hook.Deletion,
+	namespace string) ([]*object.Object, error) {
+	switch selector, err := labels.Parse(deletion.Selector); {
 	case err != nil:
-		return nil, fmt.Errorf("read %s %s before deleting it: %w", deletion.Kind, deletion.Name, err)
-	case p.Allows(d.Stored, o):
-		return []*object.Object{o}, nil
-	}
-	for _, other := range d.permissions.DeletePermissions(deletion) {
-		if other.AllowsNamespace(namespace) && other.Allows(d.Stored, o) {
+		return nil, err
+	case deletion.Name != "":
+		o, err := d.writer.Get(ctx, p.Resource, namespace, deletion.Name)
+		if apply.NotFound(err) {
 			return nil, nil
 		}
-	}
-	return nil, permit.Undeclared(permit.DeletionVerb(deletion), true, deletion.APIVersion, deletion.Kind)
-}
-
-// listTargets returns the objects that a deletion selects.
-func (d *dependents) listTargets(ctx context.Context, p permit.Permission, deletion hook.Deletion, namespace string) ([]*object.Object,
-	error) {
-	if !p.Owned {
-		selector := deletion.Selector
-		if p.Labels != "" {
-			selector += "," + p.Labels
-		}
-		found, err := d.writer.List(ctx, p.Resource, namespace, selector)
 		if err != nil {
-			return nil, fmt.Errorf("list %s with %s before deleting them: %w", p.Resource, selector, err)
+			return nil, fmt.Errorf("read %s %s before deleting it: %w", deletion.Kind, deletion.Name, err)
 		}
-		return found, nil
+		return []*object.Object{o}, nil
+	case p.Owned:
+		owned := d.ownedObjects()[slices.Index(d.program.Owns, p.Resource)]
+		return lists.Filter(owned, func(o *object.Object) bool {
+			return o.Namespace() == namespace && selector.Matches(o.Labels())
+		}), nil
 	}
-	selector, err := labels.Parse(deletion.Selector)
+	selector := deletion.Selector
+	if p.Labels != "" {
+		selector += "," + p.Labels
+	}
+	found, err := d.writer.List(ctx, p.Resource, namespace, selector)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("list %s with %s before deleting them: %w", p.Resource, selector, err)
 	}
-	owned := d.ownedObjects()[slices.Index(d.program.Owns, p.Resource)]
-	return lists.Filter(owned, func(o *object.Object) bool {
-		return o.Namespace() == namespace && selector.Matches(o.Labels())
-	}), nil
+	return found, nil
 }
 
-// deleteAll deletes the targets and keeps those that failed. One failure does not stop the
-// others.
+// deleteAll deletes the targets and keeps those that failed. One failure does not stop the others.
 func (d *dependents) deleteAll(ctx context.Context, o *trigger.Response) error {
 	var left []trigger.Target
 	var errs []error
@@ -368,50 +356,36 @@ func appliedName(ref object.Ref) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:appliedNameLength]
 }
 
-// noteApplied notes a write of an owned object; stored is nil after a deletion.
-func (d *dependents) noteApplied(ref object.Ref, stored *object.Object) {
-	if d.remembered == nil || !d.rules.Handles(hook.ReasonDrift) {
-		return
-	}
-	if stored != nil && stored.ControlledBy(d.Stored.UID()) {
-		d.remembered.names[appliedName(ref)] = true
-	} else {
-		delete(d.remembered.names, appliedName(ref))
-	}
-}
-
 // findApplied asks the API server whose the owned objects are of which that is not known: the connection may have ended
-// before the response to a create, and Setpoint before the record of it was stored. It reports whether it asked.
-func (d *dependents) findApplied(ctx context.Context) (asked bool, err error) {
+// before the response to a create, and Setpoint before the record of it was stored.
+func (d *dependents) findApplied(ctx context.Context) error {
 	if d.Phase != controller.PhaseManaged || !d.rules.Handles(hook.ReasonDrift) {
-		return false, nil
+		return nil
 	}
 	for i, resource := range d.program.Owns {
 		for _, o := range d.byKind[i] {
 			name := appliedName(o.Ref())
-			if _, known := d.remembered.names[name]; known {
+			if _, known := d.memory.applied.names[name]; known {
 				continue
 			}
-			asked = true
 			existing, err := d.writer.Ownership(ctx, resource, o.Namespace(), o.Name())
 			switch {
 			case apply.NotFound(err):
-			case apply.Forbidden(err):
-				// A program may watch what it may not get. It can go on without.
-				d.remembered.names[name] = false
+			case apply.Forbidden(err): // A program may watch what it may not get. It can go on without.
+				d.memory.applied.names[name] = false
 			case err != nil:
-				return asked, fmt.Errorf("read who applied %s: %w", o.Ref(), err)
+				return fmt.Errorf("read who applied %s: %w", o.Ref(), err)
 			default:
-				d.remembered.names[name] = slices.Contains(existing.Managers, d.program.Manager)
+				d.memory.applied.names[name] = slices.Contains(existing.Managers, d.program.Manager)
 			}
 		}
 	}
-	return asked, nil
+	return nil
 }
 
 // appliedNow returns the owned objects that responses applied.
 func (d *dependents) appliedNow() []*object.Object {
-	return lists.Filter(d.now, func(o *object.Object) bool { return d.remembered.names[appliedName(o.Ref())] })
+	return lists.Filter(d.now, func(o *object.Object) bool { return d.memory.applied.names[appliedName(o.Ref())] })
 }
 
 // appliedText returns the short names of the applied objects that exist, as the record has them.
@@ -429,33 +403,31 @@ func (d *dependents) restoreApplied(recorded lasthandled.Record) {
 	if !d.rules.Handles(hook.ReasonDrift) {
 		return
 	}
-	d.remembered.names = map[string]bool{}
+	d.memory.applied.names = map[string]bool{}
 	for name := range slices.Chunk([]byte(recorded[lasthandled.Object].Applied), appliedNameLength) {
-		d.remembered.names[string(name)] = true
+		d.memory.applied.names[string(name)] = true
 	}
 }
 
-// isUnchanged reports whether an object needs no apply, because neither the desired nor the
-// stored object has changed: a timer without changes sends no requests. A manual reconcile
-// always applies.
+// isUnchanged reports whether an object needs no apply, because neither the desired nor the stored object has changed:
+// a timer without changes sends no requests. A manual reconcile always applies.
 func (d *dependents) isUnchanged(desired *object.Object) bool {
-	if d.remembered == nil {
+	if d.memory == nil || d.pass.RetriesWrites() {
 		return false
 	}
 	at := slices.IndexFunc(d.now, func(o *object.Object) bool { return o.Ref() == desired.Ref() })
-	return at >= 0 && !d.reapplies &&
-		slices.Contains(d.remembered.digests, appliedDigests{object.DigestOf(desired.JSON()), d.now[at].Digest()})
+	return at >= 0 && slices.Contains(d.memory.applied.digests, appliedDigests{object.DigestOf(desired.JSON()), d.now[at].Digest()})
 }
 
 // rememberApplied stores the digests of an applied object, and removes outdated ones.
 func (d *dependents) rememberApplied(applied, stored *object.Object) {
-	if d.remembered == nil || !stored.ControlledBy(d.Stored.UID()) {
+	if d.memory == nil || !stored.ControlledBy(d.Stored.UID()) {
 		return
 	}
 	holds := make(map[uint64]bool, len(d.now))
 	for _, o := range d.now {
 		holds[o.Digest()] = true
 	}
-	d.remembered.digests = slices.DeleteFunc(d.remembered.digests, func(l appliedDigests) bool { return !holds[l.stored] })
-	d.remembered.digests = append(d.remembered.digests, appliedDigests{object.DigestOf(applied.JSON()), stored.Digest()})
+	d.memory.applied.digests = slices.DeleteFunc(d.memory.applied.digests, func(l appliedDigests) bool { return !holds[l.stored] })
+	d.memory.applied.digests = append(d.memory.applied.digests, appliedDigests{object.DigestOf(applied.JSON()), stored.Digest()})
 }

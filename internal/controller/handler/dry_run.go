@@ -22,8 +22,7 @@ import (
 // DryRunRequest is the input of a dry run.
 type DryRunRequest struct {
 	Key queue.Key
-	// Object is taken as the next state of the object; it need not be stored. If nil, the
-	// stored object is used.
+	// Object is taken as the next state of the object; it need not be stored. If nil, the stored object is used.
 	Object *object.Object
 	// SkipCalls lists the calls without making them.
 	SkipCalls bool
@@ -40,8 +39,7 @@ type DryRunResult struct {
 	HandledAnnotation string
 	// Calls are the calls that would be made now, in order.
 	Calls []DryRunCall
-	// GaveUp are the handlers that wait for the object to change, Timers the next scheduled
-	// calls.
+	// GaveUp are the handlers that wait for the object to change, Timers the next scheduled calls.
 	GaveUp []string
 	Timers []Timer
 	// Secrets are the values of the Secrets in the calls.
@@ -75,7 +73,6 @@ func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult
 		return p, nil
 	}
 	err := r.Recover(func() error { return cmp.Or(r.reconcileObject(ctx), context.Cause(ctx), r.dry.uncalledError(r.pass)) })
-	r.dry.endCall()
 	p.Object, p.Calls, p.StateChanged = r.Stored, r.dry.calls, !maps.Equal(r.rules.HandledStateOf(r.Stored),
 		r.rules.HandledStateOf(p.Stored))
 	if p.SkipReason == "" {
@@ -86,8 +83,7 @@ func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult
 	return p, err
 }
 
-// newDryRun returns a run that writes nothing. It takes a given object as the next state of the
-// stored one.
+// newDryRun returns a run that writes nothing. It takes a given object as the next state of the stored one.
 func (c *Controller) newDryRun(of DryRunRequest) (*run, bool) {
 	stored := c.Get(of.Key)
 	first := cmp.Or(stored, of.Object)
@@ -98,7 +94,7 @@ func (c *Controller) newDryRun(of DryRunRequest) (*run, bool) {
 	r.dry = &dryRun{
 		DryWriter: apply.NewDryWriter(r.WriterFor(first.Namespace()), cmp.Or(of.Object, stored)), skipCalls: of.SkipCalls,
 	}
-	r.object.writer, r.dependents.writer, r.dependents.dry = r.dry, r.dry, r.dry
+	r.writer = r.dry
 	for _, h := range r.memory.Handlers {
 		h.Resumed = true
 	}

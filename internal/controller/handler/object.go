@@ -20,170 +20,116 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// objectWrite describes a write of the object.
-type objectWrite struct {
-	// before is the object before the first write, status the intended status; nil if none was
-	// stored.
-	before *object.Object
-	status map[string]any
-	// checkVersion makes the write fail if another client has written the object.
-	checkVersion bool
-}
-
-// storeResponses writes the status and the object, with the record.
-func (w *objectWriter) storeResponses(ctx context.Context, applied []*trigger.Response) error {
-	d := objectWrite{before: w.Stored, checkVersion: slices.ContainsFunc(applied, (*trigger.Response).ChangesObject)}
-	if w.program.HandledStatusKey != "" && w.program.Resource.Status && !w.pruned.Load() {
-		return w.storeStateWithStatus(ctx, applied, d)
+// store writes what a response changes in the status and in the object, with the record, the condition and the finalizer; nil
+// if only these remain. A detached write has none of them. Where the record is in the status, it comes after the change of
+// the object, else with it: it never claims what was not written.
+func (w *objectWriter) store(ctx context.Context, o *trigger.Response) error {
+	before, changes := w.Stored, o != nil && o.ChangesObject()
+	w.writing, w.sent = o, nil
+	defer func() { w.writing = nil }()
+	content, inStatus := w.contentPatch(o), w.storesRecordInStatus()
+	if inStatus {
+		if err := w.patchObject(ctx, content, changes); err != nil {
+			return err
+		}
+		content = nil
 	}
 	if w.program.Resource.Status {
 		var err error
-		if d.status, err = w.storeStatus(ctx, w.statusPatch(applied), true); err != nil {
+		if inStatus, err = w.storeStatusOf(ctx, o, inStatus); err != nil {
 			return err
 		}
 	}
-	return w.storeObject(ctx, applied, d)
+	if w.pass == nil {
+		return w.patchObject(ctx, content, changes)
+	}
+	metadata := w.metadataPatch(o, inStatus)
+	if len(metadata) > 0 {
+		content = object.CombinePatches(content, map[string]any{"metadata": metadata})
+	}
+	if err := w.patchObject(ctx, content, metadata["finalizers"] != nil || changes && !inStatus); err != nil {
+		return err
+	}
+	if changes && w.written {
+		w.pass.RecognizeServerChanges(o, before, w.sent)
+	}
+	return nil
 }
 
-// storeStateWithStatus writes the responses' changes of the object, and then its status with
-// the record.
-func (w *objectWriter) storeStateWithStatus(ctx context.Context, applied []*trigger.Response, d objectWrite) error {
-	patch := w.contentPatch(applied)
-	if patch != nil {
-		if err := w.patchObject(ctx, patch, d.checkVersion); err != nil {
-			return err
-		}
-	}
-	status := w.statusPatch(applied)
+func (w *objectWriter) storesRecordInStatus() bool {
+	return w.pass != nil && w.program.HandledStatusKey != "" && w.program.Resource.Status && !w.pruned.Load()
+}
+
+// storeStatusOf writes what a response changes in the status, with the record or without. It reports whether the status is
+// where the record is.
+func (w *objectWriter) storeStatusOf(ctx context.Context, o *trigger.Response, withRecord bool) (inStatus bool, err error) {
+	status := w.statusPatch(o)
 	checkVersion := len(status) > 0
-	text, differs := w.stateText(applied)
+	if !withRecord {
+		return false, w.storeStatus(ctx, status, checkVersion)
+	}
+	text, differs := w.recordText(o)
 	// Removing our finalizer as the last one deletes the object, which needs no record then.
-	deletes := w.Stored.Deleting() && len(w.Stored.Finalizers()) == 1 && !w.waitsForDaemon() && w.pass.Releases(applied)
+	deletes := w.Stored.Deleting() && len(w.Stored.Finalizers()) == 1 && !w.waitsForDaemon() && w.pass.Releases(o)
 	if differs = differs && !deletes; differs {
 		_, records := lasthandled.Removal(w.Stored, w.program.FormerRecords)
 		records = object.CombinePatches(records, map[string]any{w.program.HandledStatusKey: text})
 		status = object.CombinePatches(status, map[string]any{lasthandled.StatusField: records})
 	}
-	var err error
-	if d.status, err = w.storeStatus(ctx, status, checkVersion); err != nil {
-		return err
+	if err := w.storeStatus(ctx, status, checkVersion); err != nil {
+		return true, err
 	}
 	if differs && text != nil && w.Stored.Field(w.rules.Record.InStatus()...) == nil {
 		w.pruned.Store(true)
 		w.Log.Warn("the schema prunes the field; handled state is stored in an annotation",
 			"object", w.Stored.Ref().String(), "field", "status."+lasthandled.StatusField)
-		return w.storeObject(ctx, applied, d)
+		return false, nil
 	}
-	if err := w.storeCleanup(ctx, applied); err != nil {
-		return err
-	}
-	return w.recognizeServerChanges(applied, d, patch)
+	return true, nil
 }
 
-// storeCleanup removes the finalizer, and records in annotations, once the record is stored
-// in the status.
-func (w *objectWriter) storeCleanup(ctx context.Context, applied []*trigger.Response) error {
+// metadataPatch returns the changes of metadata beside those of a response: the finalizer, and the record or, once it is in
+// the status, the removal of those in annotations.
+func (w *objectWriter) metadataPatch(o *trigger.Response, inStatus bool) map[string]any {
 	metadata := map[string]any{}
-	if len(w.rules.Record.ReadStatus(w.Stored)) > 0 {
+	text, differs := any(nil), len(w.rules.Record.ReadStatus(w.Stored)) > 0
+	if !inStatus {
+		text, differs = w.recordText(o)
+	}
+	if differs {
 		annotations, _ := lasthandled.Removal(w.Stored, w.program.FormerRecords)
-		if w.Stored.Field(w.rules.Record.InAnnotation()...) != nil {
-			annotations = object.CombinePatches(annotations, map[string]any{w.program.HandledAnnotation: nil})
+		if text != nil || w.Stored.Field(w.rules.Record.InAnnotation()...) != nil {
+			annotations = object.CombinePatches(annotations, map[string]any{w.program.HandledAnnotation: text})
 		}
 		if annotations != nil {
 			metadata["annotations"] = annotations
 		}
 	}
-	remaining, released := w.pass.RemainingFinalizers(applied, w.waitsForDaemon())
-	if released {
-		metadata["finalizers"] = remaining
-	}
-	if len(metadata) == 0 {
-		return nil
-	}
-	return w.patchObject(ctx, map[string]any{"metadata": metadata}, released)
-}
-
-// storeObject writes, in one request, what responses change in the object, the record, and the
-// finalizer, but not the status.
-func (w *objectWriter) storeObject(ctx context.Context, applied []*trigger.Response, d objectWrite) error {
-	patch := w.contentPatch(applied)
-	metadata := w.metadataPatch(applied)
-	d.checkVersion = d.checkVersion || metadata["finalizers"] != nil
-	if len(patch)+len(metadata) > 0 {
-		if err := w.patchObject(ctx, object.CombinePatches(patch, map[string]any{"metadata": metadata}), d.checkVersion); err != nil {
-			return err
-		}
-	}
-	return w.recognizeServerChanges(applied, d, patch)
-}
-
-// metadataPatch returns the changes of metadata beside those of responses: the record and the
-// finalizer.
-func (w *objectWriter) metadataPatch(applied []*trigger.Response) map[string]any {
-	metadata := map[string]any{}
-	if text, differs := w.stateText(applied); differs {
-		annotations, _ := lasthandled.Removal(w.Stored, w.program.FormerRecords)
-		metadata["annotations"] = object.CombinePatches(annotations, map[string]any{w.program.HandledAnnotation: text})
-	}
-	if remaining, differ := w.pass.RemainingFinalizers(applied, w.waitsForDaemon()); differ {
+	if remaining, differ := w.pass.RemainingFinalizers(o, w.waitsForDaemon()); differ {
 		metadata["finalizers"] = remaining
 	}
 	return metadata
 }
 
-// storeResponse writes a response's changes of the object, and nothing else.
-func (w *objectWriter) storeResponse(ctx context.Context, o *trigger.Response) error {
-	applied := []*trigger.Response{o}
-	if w.program.Resource.Status {
-		if _, err := w.storeStatus(ctx, w.statusPatch(applied), true); err != nil {
-			return err
-		}
+// recordText returns the record to store; nil removes it. It leaves out what is still pending.
+func (w *objectWriter) recordText(o *trigger.Response) (text any, differs bool) {
+	now := w.pass.StateWith(o, w.dependents.appliedText())
+	if len(now) > 0 {
+		text = now.String()
 	}
-	patch := w.contentPatch(applied)
-	if patch == nil {
-		return nil
-	}
-	return w.patchObject(ctx, patch, true)
+	return text, !maps.Equal(now, w.pass.Recorded)
 }
 
-// recognizeServerChanges compares what is stored with what was written.
-func (w *objectWriter) recognizeServerChanges(applied []*trigger.Response, d objectWrite, patch map[string]any) error {
-	if !d.checkVersion || !w.written {
-		return nil
-	}
-	return w.pass.RecognizeServerChanges(applied, func() map[string]any {
-		desired := object.DecodeOrEmpty(d.before.JSON())
-		if d.status != nil {
-			desired["status"] = d.status
-		}
-		return object.MergePatch(desired, patch)
-	})
-}
-
-// stateText returns the record to store; nil removes it. It leaves out what is still pending.
-func (w *objectWriter) stateText(applied []*trigger.Response) (text any, differs bool) {
-	now := w.pass.StateWith(applied, w.dependents.appliedText())
-	if maps.Equal(now, w.pass.Recorded) {
-		return nil, false
-	}
-	if len(now) == 0 {
-		return nil, true
-	}
-	return now.String(), true
-}
-
-// contentPatch returns what responses change in the object; nil if nothing. It includes the
-// status if that is no subresource.
-func (w *objectWriter) contentPatch(applied []*trigger.Response) map[string]any {
+// contentPatch returns what a response changes in the object; nil if nothing. It includes the status if that is no
+// subresource.
+func (w *objectWriter) contentPatch(o *trigger.Response) map[string]any {
 	var patch map[string]any
-	for _, o := range applied {
-		if o.Response.Patch != nil {
-			patch = object.CombinePatches(patch, object.DecodeOrEmpty(o.Response.Patch))
-		}
+	if o != nil && o.Response.Patch != nil {
+		patch = object.DecodeOrEmpty(o.Response.Patch)
 	}
 	if !w.program.Resource.Status {
-		if status := w.statusPatch(applied); len(status) > 0 {
-			patch = object.CombinePatches(patch, map[string]any{"status": status})
+		if status := w.statusPatch(o); len(status) > 0 {
+			patch = object.CombinePatches(patch, map[string]any{apply.StatusPart: status})
 		}
 	}
 	if len(patch) == 0 {
@@ -195,20 +141,18 @@ func (w *objectWriter) contentPatch(applied []*trigger.Response) map[string]any 
 	return patch
 }
 
-// statusPatch returns what responses change in the status, and the condition.
-func (w *objectWriter) statusPatch(applied []*trigger.Response) map[string]any {
+func (w *objectWriter) statusPatch(o *trigger.Response) map[string]any {
 	var patch map[string]any
 	var conditions []hook.Condition
-	for _, o := range applied {
+	if o != nil {
 		if o.Response.Status != nil {
-			patch = object.CombinePatches(patch, object.DecodeOrEmpty(o.Response.Status))
-			// A handler that replaces the status must not change the records.
-			delete(patch, lasthandled.StatusField)
+			patch = object.DecodeOrEmpty(o.Response.Status)
+			delete(patch, lasthandled.StatusField) // A handler that replaces the status must not change the records.
 		}
 		if o.Response.Message != "" && w.program.Resource.Custom {
 			patch = object.CombinePatches(patch, map[string]any{"message": o.Response.Message})
 		}
-		conditions = append(conditions, o.Response.Conditions...)
+		conditions = slices.Clip(o.Response.Conditions)
 	}
 	if own, says := w.condition(); says {
 		conditions = append(conditions, own)
@@ -218,7 +162,7 @@ func (w *objectWriter) statusPatch(applied []*trigger.Response) map[string]any {
 	}
 	list, given := patch["conditions"].([]any)
 	if !given {
-		list, _ = object.DecodeOrEmpty(w.Stored.Field("status"))["conditions"].([]any)
+		list, _ = object.DecodeOrEmpty(w.Stored.Field(apply.StatusPart))["conditions"].([]any)
 	}
 	return object.CombinePatches(patch, map[string]any{
 		"conditions": plan.Conditions(list, conditions, w.Stored.Generation(), w.Now()),
@@ -231,9 +175,9 @@ func (w *objectWriter) condition() (hook.Condition, bool) {
 	if w.memory == nil {
 		return hook.Condition{}, false
 	}
-	former, placed := w.currentCondition()
+	previous, placed := w.currentCondition()
 	hasNone := !w.program.Conditions && !w.memory.conditions && !placed
-	if hasNone || former.Status == "False" && !w.ownsCondition(former) {
+	if hasNone || previous.Status == "False" && !w.ownsCondition(previous) {
 		return hook.Condition{}, false
 	}
 	now := hook.Condition{Type: trigger.ConditionHandled, Status: "True", Reason: trigger.ReasonHandled, Message: "no handler is failing"}
@@ -241,19 +185,18 @@ func (w *objectWriter) condition() (hook.Condition, bool) {
 		now.Status, now.Reason, now.Message = "False", failed.Reason, w.signature()+failed.Message
 	} else if w.memory.Throttle.IsActive() {
 		now.Status, now.Reason, now.Message = "False", trigger.ReasonConflicting, w.signature()+w.memory.Throttle.Message
-	} else if former.Status != "False" || slices.ContainsFunc(w.memory.Handlers, func(h *trigger.State) bool { return h.Entry().Failed }) {
+	} else if previous.Status != "False" || slices.ContainsFunc(w.memory.Handlers, func(h *trigger.State) bool { return h.Entry().Failed }) {
 		// A handler may keep a condition of this type itself, with a reason of its own. Of one that gave up in an earlier
 		// process, only the condition has the error.
 		return hook.Condition{}, false
 	}
-	return now, now != former
+	return now, now != previous
 }
 
-// ownsCondition reports whether this program set the existing condition. Two programs that
-// overwrote each other's would never stop. A conflict ends for both programs at once, so
-// either may clear it.
-func (w *objectWriter) ownsCondition(former hook.Condition) bool {
-	return strings.HasPrefix(former.Message, w.signature()) || w.resolved && former.Reason == trigger.ReasonConflicting
+// ownsCondition reports whether this program set the existing condition. Two programs that overwrote each other's would
+// never stop. A conflict ends for both programs at once, so either may clear it.
+func (w *objectWriter) ownsCondition(previous hook.Condition) bool {
+	return strings.HasPrefix(previous.Message, w.signature()) || w.resolved && previous.Reason == trigger.ReasonConflicting
 }
 
 // signature returns the prefix of the program's condition messages.
@@ -261,7 +204,7 @@ func (w *objectWriter) signature() string { return w.program.Name + ": " }
 
 // currentCondition returns the existing condition, and whether the status can have one:
 // Setpoint writes conditions only to custom resources.
-func (w *objectWriter) currentCondition() (former hook.Condition, placed bool) {
+func (w *objectWriter) currentCondition() (previous hook.Condition, placed bool) {
 	var list []hook.Condition
 	field := w.Stored.Field("status", "conditions")
 	if field == nil || !w.program.Resource.Custom || json.Unmarshal(field, &list) != nil {
@@ -269,32 +212,31 @@ func (w *objectWriter) currentCondition() (former hook.Condition, placed bool) {
 	}
 	for _, c := range list {
 		if c.Type == trigger.ConditionHandled {
-			former = c
+			previous = c
 		}
 	}
-	return former, true
+	return previous, true
 }
 
-// storeStatus patches the status if the patch changes it. It returns the intended status, nil if
-// nothing was written.
-func (w *objectWriter) storeStatus(ctx context.Context, patch map[string]any, checkVersion bool) (map[string]any, error) {
+// storeStatus patches the status if the patch changes it.
+func (w *objectWriter) storeStatus(ctx context.Context, patch map[string]any, checkVersion bool) error {
 	if len(patch) == 0 {
-		return nil, nil //nolint:nilnil // No status to write.
+		return nil
 	}
-	have := object.DecodeOrEmpty(w.Stored.Field("status"))
-	want := object.MergePatch(have, patch)
-	if reflect.DeepEqual(have, want) {
-		return nil, nil //nolint:nilnil // No change to write.
+	if have := object.DecodeOrEmpty(w.Stored.Field(apply.StatusPart)); reflect.DeepEqual(have, object.MergePatch(have, patch)) {
+		return nil
 	}
-	err := w.sendPatch(ctx, apply.StatusPart, map[string]any{apply.StatusPart: patch}, checkVersion)
-	return want, err
+	return w.sendPatch(ctx, apply.StatusPart, map[string]any{apply.StatusPart: patch}, checkVersion)
 }
 
-// patchObject patches the object, but not its status.
+// patchObject patches the object, but not its status, if there is a patch.
 func (w *objectWriter) patchObject(ctx context.Context, patch map[string]any, checkVersion bool) error {
 	part := ""
 	if _, metadata := patch["metadata"]; metadata && len(patch) == 1 {
 		part = "metadata"
+	}
+	if len(patch) == 0 {
+		return nil
 	}
 	return w.sendPatch(ctx, part, patch, checkVersion)
 }
@@ -306,7 +248,7 @@ func (w *objectWriter) sendPatch(ctx context.Context, part string, patch map[str
 	if part == apply.StatusPart {
 		subresource, what = part, "store the status of"
 	}
-	body, err := json.Marshal(object.CombinePatches(patch, map[string]any{"metadata": precondition(w.Stored, checkVersion)}))
+	body, err := encodePatch(w.Stored, patch, checkVersion)
 	if err != nil {
 		return err
 	}
@@ -319,44 +261,34 @@ func (w *objectWriter) sendPatch(ctx context.Context, part string, patch map[str
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", what, w.Stored.Ref(), err)
 	}
-	w.setStored(stored)
-	_, status := patch[apply.StatusPart]
-	if o := w.writing; o != nil && (o.ChangesObject() || status && o.Call.Handler.WatchesStatus()) {
-		w.pass.ChangeWritten(o.Call.Handler, patch)
-	}
+	w.sent = object.CombinePatches(w.sent, patch)
+	w.setStored(stored, patch)
 	return nil
 }
 
-// precondition returns the metadata that limits a write to this object, or to this version of
-// it.
-func precondition(o *object.Object, checkVersion bool) map[string]any {
-	metadata := map[string]any{"uid": o.UID()}
+// encodePatch returns a patch that is limited to this object, or to this version of it.
+func encodePatch(o *object.Object, patch map[string]any, checkVersion bool) ([]byte, error) {
+	precondition := map[string]any{"uid": o.UID()}
 	if checkVersion {
-		metadata["resourceVersion"] = o.ResourceVersion()
+		precondition["resourceVersion"] = o.ResourceVersion()
 	}
-	return metadata
+	return json.Marshal(object.CombinePatches(patch, map[string]any{"metadata": precondition}))
 }
 
-// setStored replaces the stored object.
-func (w *objectWriter) setStored(stored *object.Object) {
+func (w *objectWriter) setStored(stored *object.Object, patch map[string]any) {
 	w.ObserveWrite(w.program.Resource, stored)
 	w.Stored, w.written, w.stale = stored, true, true
-	if w.writing != nil {
-		w.writing.Base = stored
-	}
-	if w.memory != nil {
-		w.pass.Wrote(stored)
+	if w.pass != nil {
+		w.pass.Wrote(stored, w.writing, patch)
 	}
 }
 
 // notePruned notes and reports the fields of the status that the API server did not store although responses have set
 // them. What another response sets or removes since is its matter.
-func (w *objectWriter) notePruned(applied []*trigger.Response) {
+func (w *objectWriter) notePruned(o *trigger.Response) {
 	want := w.memory.prunedStatus
-	for _, o := range applied {
-		if o.Response.Status != nil {
-			want = object.CombinePatches(want, object.DecodeOrEmpty(o.Response.Status))
-		}
+	if o != nil && o.Response.Status != nil {
+		want = object.CombinePatches(want, object.DecodeOrEmpty(o.Response.Status))
 	}
 	if want == nil {
 		return
@@ -364,11 +296,11 @@ func (w *objectWriter) notePruned(applied []*trigger.Response) {
 	delete(want, lasthandled.StatusField)
 	missing, field := object.Missing(want, object.DecodeOrEmpty(w.Stored.Field(apply.StatusPart)))
 	w.memory.prunedStatus = missing
-	if missing != nil && w.memory.prunedNext.IsZero() {
-		w.memory.prunedNext = w.Now().Add(controller.PrunedRetry)
-	}
-	if missing == nil {
+	switch {
+	case missing == nil:
 		w.memory.prunedNext = time.Time{}
+	case w.memory.prunedNext.IsZero():
+		w.memory.prunedNext = w.Now().Add(controller.PrunedRetry)
 	}
 	w.ReportPruned(field)
 }

@@ -41,28 +41,24 @@ type Program struct {
 	Owns []object.Resource
 	// Related are other watched objects, whose changes call handlers with hook.ReasonRelated.
 	Related []Related
-	// Writes permits further objects. A response that exceeds both is rejected as a whole,
-	// with a terminal error.
+	// Writes permits further objects. A response that exceeds both is rejected as a whole, with a terminal error.
 	Writes []permit.Write
 	// Reads are the kinds that handlers may list, in Namespaces only if there are any.
 	Reads []object.Resource
-	// HandledAnnotation is the annotation with the record of handled states. HandledStatusKey,
-	// if not empty, is the key of the record in the status, if the schema of the kind has
-	// lasthandled.StatusField: one request writes both then.
+	// HandledAnnotation is the annotation with the record of handled states. HandledStatusKey, if not empty, is the key
+	// of the record in the status, if the schema of the kind has lasthandled.StatusField: one request writes both then.
 	HandledAnnotation, HandledStatusKey string
 	// FormerRecords are those of controllers whose handlers are now in this program. Its record takes
 	// over their entries.
 	FormerRecords []lasthandled.Location
-	// Finalizer is the name of the finalizer that delays a deletion until Delete handlers and
-	// daemons are done.
+	// Finalizer is the name of the finalizer that delays a deletion until Delete handlers and daemons are done.
 	Finalizer string
-	// ReplacedFinalizers are finalizers of a former controller, removed from handled objects.
+	// ReplacedFinalizers are finalizers of a previous controller, removed from handled objects.
 	ReplacedFinalizers []string
-	// ReplacedAnnotation, if not empty, is on objects that a former controller has handled. Handlers
+	// ReplacedAnnotation, if not empty, is on objects that a previous controller has handled. Handlers
 	// of updates and resumptions get them as created.
 	ReplacedAnnotation string
-	// Conditions means that the schema of the kind has status conditions. If unknown, existing
-	// Conditions show it.
+	// Conditions means that the schema of the kind has status conditions. If unknown, existing Conditions show it.
 	Conditions bool
 	// Manager is the field manager of all writes.
 	Manager string
@@ -88,8 +84,7 @@ type Backend struct {
 // Related are objects whose changes call the handlers with hook.ReasonRelated.
 type Related struct {
 	Resource object.Resource
-	// Namespaces limit the objects; empty for all. Labels and Fields are selectors that the
-	// API server applies.
+	// Namespaces limit the objects; empty for all. Labels and Fields are selectors that the API server applies.
 	Namespaces     []string
 	Labels, Fields string
 	// Map returns the handled objects of a related one. It is called for each change, for the
@@ -136,29 +131,29 @@ func (p *Program) rules() *trigger.Rules {
 	}
 }
 
-// ownedGroups returns the owned objects in one group for each kind.
 func (p *Program) ownedGroups(owned [][]*object.Object) []hook.Group {
 	groups := make([]hook.Group, len(p.Owns))
 	for i, resource := range p.Owns {
-		group := hook.Group{APIVersion: resource.APIVersion(), Kind: resource.Kind}
+		groups[i] = hook.Group{APIVersion: resource.APIVersion(), Kind: resource.Kind}
 		if i < len(owned) {
-			for _, o := range owned[i] {
-				group.Objects = append(group.Objects, hook.Entry{Namespace: o.Namespace(), Name: o.Name(), Object: o.JSON()})
-			}
+			groups[i].Objects = entriesOf(owned[i])
 		}
-		groups[i] = group
 	}
 	return groups
 }
 
-// Selections returns the watches of the handled kind. Controllers with equal selections share
-// a watch.
+func entriesOf(objects []*object.Object) []hook.Entry {
+	return lists.Map(objects, func(o *object.Object) hook.Entry {
+		return hook.Entry{Namespace: o.Namespace(), Name: o.Name(), Object: o.JSON()}
+	})
+}
+
+// Selections returns the watches of the handled kind. Controllers with equal selections share a watch.
 func (p *Program) Selections() []cache.Selection {
 	return lists.Map(p.NamespacesOf(p.Resource), func(namespace string) cache.Selection {
 		return cache.Selection{Resource: p.Resource, Namespace: namespace, Labels: p.serverSelector(), Fields: p.Fields}
 	})
 }
 
-// NamespacesOf returns the namespaces in which the program watches and writes a kind, "" for
-// all.
+// NamespacesOf returns the namespaces in which the program watches and writes a kind, "" for all.
 func (p *Program) NamespacesOf(resource object.Resource) []string { return resource.In(p.Namespaces) }

@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -48,24 +49,20 @@ func (r *run) reconcileObject(ctx context.Context) error {
 	if r.Phase == controller.PhaseManaged {
 		r.pass.Decide()
 	}
-	err := r.callHandlers(ctx)
-	if errors.Is(err, errGone) || ctx.Err() != nil {
-		err = nil
+	if err := r.callHandlers(ctx); !errors.Is(err, errGone) && ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil
 }
 
-// prepare takes the steps before the calls.
 func (r *run) prepare(ctx context.Context) error {
 	if err := r.CheckReads(ctx); err != nil {
 		return err
 	}
-	switch asked, err := r.dependents.findApplied(ctx); {
-	case err != nil:
+	if err := r.dependents.findApplied(ctx); err != nil {
 		return err
-	case asked:
-		r.pass.OwnedDigest = r.pass.Digests.Owned(r.dependents.appliedNow())
 	}
+	r.pass.OwnedDigest = r.ownedDigest()
 	if err := r.matchHandlers(ctx); err != nil {
 		return err
 	}
@@ -81,11 +78,10 @@ func (c *Controller) newRun(of *controller.Run, remembered controller.Remembered
 		Rules: c.rules, Object: r.Stored, Causes: of.Item.Causes, Managed: r.Phase == controller.PhaseManaged, Dry: r.IsDry(),
 		Now: c.Now, Random: c.QueueOptions.Random, Fail: r.recordError,
 	}, &r.memory.States)
-	r.object.pass, r.object.memory = r.pass, r.memory
-	r.dependents.remembered, r.dependents.reapplies = &r.memory.applied, r.pass.RetriesWrites()
 	if fresh {
 		r.dependents.restoreApplied(r.pass.Recorded)
-		r.memory.daemons = newDaemons(r.memory.Handlers)
+		daemons := lists.Filter(r.memory.Handlers, func(h *trigger.State) bool { return h.Daemon != nil })
+		r.memory.daemons = lists.Map(daemons, func(h *trigger.State) *daemonState { return &daemonState{State: h} })
 	}
 	return r
 }
@@ -95,14 +91,18 @@ func (r *run) observe() {
 	defer r.seeCached()
 	r.object.stale = false
 	r.dependents.observe()
-	digest := ""
-	if r.rules.Handles(hook.ReasonDrift) {
-		digest = r.pass.Digests.Owned(r.dependents.appliedNow())
-	}
-	if r.pass.Observe(r.Stored, digest) {
+	if r.pass.Observe(r.Stored, r.ownedDigest()) {
 		r.memory.noteStateRemoval(r.Now(), r.QueueOptions.Random)
 		r.Log.Info("another client removed the handled state; writing it again", "object", r.Stored.Ref().String())
 	}
+}
+
+// ownedDigest returns the digest of what responses have applied, for programs with Drift handlers.
+func (r *run) ownedDigest() string {
+	if !r.rules.Handles(hook.ReasonDrift) {
+		return ""
+	}
+	return r.pass.Digests.Owned(r.dependents.appliedNow())
 }
 
 // seeCached adds the values of the Secrets that a write may quote before the first call: those of the objects, and of
@@ -168,7 +168,6 @@ func (r *run) nextRun() time.Time {
 	return next
 }
 
-// nextWrite returns when to retry the pending writes.
 func (r *run) nextWrite(now time.Time) time.Time {
 	if r.conflicted {
 		r.memory.Conflicts++
@@ -191,20 +190,16 @@ func (r *run) nextWrite(now time.Time) time.Time {
 	return next
 }
 
-// recordResult records how the run ended.
 func (r *run) recordResult() {
 	failed := r.memory.firstError()
 	now := controller.Result{HookFailing: failed != nil, Since: r.Now()}
 	now.Failing = now.HookFailing || r.failure != nil || r.memory.writeAttempt.Count > 0
 	again := r.failure != nil || r.handlerFailing && failed != nil
-	switch {
-	case r.failure != nil:
-		now.Message, now.Reason, now.Fault = failure.OneLine(r.failure), controller.ReasonOf(r.failure), record.FaultOf(r.failure)
-	case again:
-		now.Message, now.Reason, now.Fault = failed.Message, failed.Reason, failed.Fault
+	if r.failure != nil {
+		failed = r.failed(r.failure)
 	}
 	if again {
-		now.Locations = r.refused()
+		now.Message, now.Reason, now.Fault, now.Locations = failed.Message, failed.Reason, failed.Fault, r.refused()
 	}
 	r.Memories.SetResult(r.Item.Key, r.memory, now, again)
 	var conflict controller.Conflict
@@ -217,7 +212,6 @@ func (r *run) recordResult() {
 // conflictSummary is the state of an object whose handlers are throttled.
 const conflictSummary = "handlers run again and again because the object changes; they are throttled"
 
-// refused returns where writes of the object's handlers were rejected.
 func (r *run) refused() []record.Location {
 	among := r.Record.Refused()
 	for _, h := range r.memory.Handlers {

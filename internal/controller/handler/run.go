@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -29,15 +31,12 @@ import (
 type Controller struct {
 	*controller.Base
 
-	program Program
-	// rules are what passes decide by.
-	rules *trigger.Rules
-	// permissions are for what responses write.
+	program     Program
+	rules       *trigger.Rules
 	permissions permit.Set
 	eventBuffer eventBuffer
 	daemons     sync.WaitGroup
-	// daemonHost is what daemons need of the controller.
-	daemonHost *daemon.Host
+	daemonHost  *daemon.Host
 	// backend is the process of the handlers; nil if it only serves calls. Calls wait at the
 	// gate for what the feed sends; both are nil if there is no such process or index.
 	backend *backend.Membership
@@ -49,24 +48,30 @@ type Controller struct {
 
 // run is one reconcile of one object.
 type run struct {
-	*Controller
-	*controller.Run
+	*subject
 
-	memory *memory
-	// pass decides what to do; nil if detached.
-	pass *trigger.Pass
 	// object writes the object itself, dependents what it owns.
 	object     *objectWriter
 	dependents *dependents
-	// calls counts the calls.
-	calls int
+	calls      int
 	// failure is the error of the run as a whole, handlerFailing means that a handler failed.
 	failure        error
 	handlerFailing bool
-	// dry is nil unless this is a dry run.
-	dry *dryRun
 	// conflicted means that an object changed during the run.
 	conflicted bool
+}
+
+// subject is the handled object, with what all share that read and write for it in a run.
+type subject struct {
+	*Controller
+	*controller.Run
+
+	// writer writes as the ServiceAccount. In a dry run it is dry, which is nil otherwise.
+	writer writer
+	dry    *dryRun
+	// memory and pass, which decides what to do, are nil outside of the worker of the object: there is no record then.
+	memory *memory
+	pass   *trigger.Pass
 }
 
 // memory is what the controller remembers of one object between runs. It belongs to the worker that holds the object's
@@ -100,12 +105,12 @@ type eventBuffer struct {
 	active bool
 }
 
-func (n *eventBuffer) resume() { n.Edit(func(map[queue.Key][]trigger.Event) { n.active = true }) }
-
-func (n *eventBuffer) pause() {
+// setActive begins to collect events, or ends that and drops them.
+func (n *eventBuffer) setActive(active bool) {
 	n.Edit(func(byKey map[queue.Key][]trigger.Event) {
-		n.active = false
-		clear(byKey)
+		if n.active = active; !active {
+			clear(byKey)
+		}
 	})
 }
 
@@ -157,16 +162,11 @@ type dryRun struct {
 
 	skipCalls bool
 	calls     []DryRunCall
+	// notApplied is why the response to the latest call could not be applied.
+	notApplied error
 }
 
-// notApplied notes why the response to the latest call could not be applied.
-func (d *dryRun) notApplied(err error) {
-	f := &d.calls[len(d.calls)-1]
-	f.Err, f.GaveUp = err, hook.IsTerminal(err)
-}
-
-// evictionWait records since when budgets refuse the evictions of a handler, and whether an
-// event was sent.
+// evictionWait records since when budgets refuse the evictions of a handler, and whether an event was sent.
 type evictionWait struct {
 	since    time.Time
 	reported bool
@@ -189,12 +189,7 @@ var errGone = errors.New("the object is gone")
 
 // firstError returns the error of the first failing handler; nil if there is none.
 func (m *memory) firstError() *trigger.Failure {
-	for _, h := range m.Handlers {
-		if h.Failed != nil {
-			return h.Failed
-		}
-	}
-	return nil
+	return cmp.Or(lists.Map(m.Handlers, func(h *trigger.State) *trigger.Failure { return h.Failed })...)
 }
 
 // appliedDigests are digests of an owned object, as it was applied and as it was stored.
@@ -220,27 +215,28 @@ func (c *Controller) newRequest(h *trigger.Handler, o *object.Object, owned [][]
 func (r *run) recordError(h *trigger.State, err error) {
 	err = r.Secrets.Error(err)
 	if h != nil {
-		h.Failed = &trigger.Failure{
-			Reason: controller.ReasonOf(err), Message: failure.OneLine(err), Fault: record.FaultOf(err), Refused: r.Record.Refused(),
-		}
+		h.Failed = r.failed(err)
 	}
 	r.Record.Failed(err)
 	r.handlerFailing = true
 	r.ReportFailure(err, controller.EventOf(err), false)
 }
 
+// failed returns what is remembered of an error.
+func (r *run) failed(err error) *trigger.Failure {
+	return &trigger.Failure{
+		Reason: controller.ReasonOf(err), Message: failure.OneLine(err), Fault: record.FaultOf(err), Refused: r.Record.Refused(),
+	}
+}
+
 // objectWriter writes the handled object: what responses change in it, the record, the condition and the finalizer.
 type objectWriter struct {
-	*Controller
-	*controller.Run
+	*subject
 
-	writer     writer
 	dependents *dependents
-	// pass and memory are nil for a write outside of the worker of the object, which has no record.
-	pass   *trigger.Pass
-	memory *memory
-	// writing is the response in progress.
+	// writing is the response in progress, and sent what was sent of it.
 	writing *trigger.Response
+	sent    map[string]any
 	// written means that the object was written, and stale that it was since it was observed.
 	written, stale bool
 	// resolved means that a conflict ended.
@@ -250,19 +246,11 @@ type objectWriter struct {
 // dependents are the objects that a handled object owns. They are written, and so is what else a response applies or
 // deletes.
 type dependents struct {
-	*Controller
-	*controller.Run
+	*subject
 
-	// writer is that of the run, and dry is nil unless the run writes nothing.
-	writer writer
-	dry    *dryRun
-	// remembered is nil for a write outside of the worker of the object.
-	remembered *appliedObjects
 	// byKind are those that were observed, by kind in the order of the program, and now those after our writes.
 	byKind [][]*object.Object
 	now    []*object.Object
-	// reapplies means that also what is unchanged is applied.
-	reapplies bool
 	// written means that one was written, and stale that it was since they were observed.
 	written, stale bool
 }
@@ -289,31 +277,22 @@ type DryRunCall struct {
 
 // newDetached returns a run outside of the worker of the object, which has no memory.
 func (c *Controller) newDetached(of *controller.Run) *run {
-	w, owned := c.WriterFor(of.Stored.Namespace()), &dependents{Controller: c, Run: of}
-	owned.writer = w
-	return &run{
-		Controller: c, Run: of, dependents: owned, object: &objectWriter{Controller: c, Run: of, writer: w, dependents: owned},
-	}
+	s := &subject{Controller: c, Run: of, writer: c.WriterFor(of.Stored.Namespace())}
+	owned := &dependents{subject: s}
+	return &run{subject: s, dependents: owned, object: &objectWriter{subject: s, dependents: owned}}
 }
 
-// responded adds what a handler has responded to the latest call.
-func (d *dryRun) responded(c trigger.Call, o *trigger.Response, err error) {
+// ended adds to the latest call how it ended, and what was written since it began.
+func (d *dryRun) ended(c trigger.Call, o *trigger.Response, err error) {
 	f := &d.calls[len(d.calls)-1]
-	if f.Err = err; o != nil {
-		f.Response, f.Err = o.Response, o.Response.Err
+	if f.Err = cmp.Or(d.notApplied, err); o != nil {
+		f.Response, f.Err = o.Response, cmp.Or(f.Err, o.Response.Err)
 	}
 	f.GaveUp = f.Err != nil && c.Handler.Failed != nil && c.Handler.Failed.Reason == trigger.ReasonGaveUp
+	f.Writes, d.Plan, d.notApplied = slices.Concat(d.Plan.Stages...), plan.Plan{}, nil
 }
 
-// endCall moves what was written since the latest call began to it.
-func (d *dryRun) endCall() {
-	if n := len(d.calls); n > 0 {
-		d.calls[n-1].Writes, d.Plan = slices.Concat(d.Plan.Stages...), plan.Plan{}
-	}
-}
-
-// fail records a failure of the run as a whole, which is retried with backoff. A conflict is
-// no failure.
+// fail records a failure of the run as a whole, which is retried with backoff. A conflict is no failure.
 func (r *run) fail(err error) {
 	err = r.Secrets.Error(err)
 	switch {
@@ -328,8 +307,7 @@ func (r *run) fail(err error) {
 	}
 }
 
-// nextDaemon returns when a daemon restarts, counts as healthy, or is overdue; zero for none
-// of these.
+// nextDaemon returns when a daemon restarts, counts as healthy, or is overdue; zero for none of these.
 func (d *daemonState) nextDaemon() time.Time {
 	w := d.running
 	switch {
@@ -364,23 +342,19 @@ func (r reader) List(ctx context.Context, apiVersion, kind, namespace, selector 
 		return group, &hook.TerminalError{Err: fmt.Errorf("may not list %s in the namespace %q: the controller is limited to %v",
 			kind, namespace, limits)}
 	}
-	for _, resource := range p.Reads {
-		if !permit.MatchesKind(resource, apiVersion, kind) {
-			continue
-		}
-		if resource.Unserved {
-			return group, nil
-		}
-		found, err := r.controller.WriterFor(r.namespace).List(ctx, resource, namespace, selector)
-		if err != nil {
-			return group, fmt.Errorf("list %s: %w", resource, err)
-		}
-		for _, o := range found {
-			group.Objects = append(group.Objects, hook.Entry{Namespace: o.Namespace(), Name: o.Name(), Object: o.JSON()})
-		}
-		controller.SeeObjects(r.values, found)
-		r.values.Found() // It reads them: a daemon lists as long as it runs.
+	i := slices.IndexFunc(p.Reads, func(resource object.Resource) bool { return permit.MatchesKind(resource, apiVersion, kind) })
+	switch {
+	case i < 0:
+		return group, permit.Undeclared("list", false, apiVersion, kind)
+	case p.Reads[i].Unserved:
 		return group, nil
 	}
-	return group, permit.Undeclared("list", false, apiVersion, kind)
+	found, err := r.controller.WriterFor(r.namespace).List(ctx, p.Reads[i], namespace, selector)
+	if err != nil {
+		return group, fmt.Errorf("list %s: %w", p.Reads[i], err)
+	}
+	group.Objects = entriesOf(found)
+	controller.SeeObjects(r.values, found)
+	r.values.Found() // It reads them: a daemon lists as long as it runs.
+	return group, nil
 }

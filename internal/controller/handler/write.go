@@ -25,8 +25,7 @@ func (r *run) writePending(ctx context.Context) error {
 		if o.Call.Reason != hook.ReasonEvent && r.pass.Due.Calls.Includes(o.Call.Handler) {
 			continue
 		}
-		if r.pass.HasConflict(o) {
-			r.pass.CallAgain(o)
+		if r.pass.DropOutdated(o) {
 			r.Log.Debug("conflict: object changed concurrently; calling the handler again", "object", r.Stored.Ref().String(),
 				"handler", o.Call.Handler.Name)
 			continue
@@ -38,29 +37,25 @@ func (r *run) writePending(ctx context.Context) error {
 	return nil
 }
 
-// writeResponse writes a response: it deletes and applies objects first, then the status and
-// the object. The write with the record is the last, so that the record never claims what was
-// not written. A rejected write is a failure of this handler only. Without a response it writes the
-// remaining changes of the record, the condition and the finalizer.
+// writeResponse writes a response: it deletes and applies objects first, then the status and the object. The write with
+// the record is the last, so that the record never claims what was not written. A rejected write is a failure of this
+// handler only. Without a response it writes the remaining changes of the record, the condition and the finalizer.
 func (r *run) writeResponse(ctx context.Context, o *trigger.Response) error {
 	if !r.StillExists() {
 		return r.dropPending()
 	}
-	if o != nil && !r.applyOwned(ctx, o) || !r.mayWrite(o) {
-		r.noteOwnedWritten()
+	done := o == nil || r.applyOwned(ctx, o)
+	r.pass.OwnedWritten(r.ownedDigest())
+	if !done || !r.mayWrite(o) {
 		return r.refresh(ctx)
 	}
-	var applied []*trigger.Response
-	if o != nil {
-		applied = append(applied, o)
-	}
-	r.object.writing = o
-	err := r.store(ctx, applied)
-	r.object.writing = nil
+	err := r.object.store(ctx, o)
 	switch {
 	case err == nil:
+		r.object.notePruned(o)
+		r.reportUnstored()
 		r.memory.writeAttempt = trigger.Attempt{}
-		r.pass.ResponsesWritten(applied)
+		r.pass.Written(o)
 		if o != nil {
 			r.SendEvents(o.Response.Events)
 		}
@@ -74,7 +69,6 @@ func (r *run) writeResponse(ctx context.Context, o *trigger.Response) error {
 	return r.refresh(ctx)
 }
 
-// writeError returns the error of a run after a failed write.
 func (r *run) writeError(ctx context.Context, err error) error {
 	switch {
 	case apply.NotFound(err):
@@ -87,13 +81,11 @@ func (r *run) writeError(ctx context.Context, err error) error {
 	return failure.WithReason(controller.ReasonWriteFailed, err)
 }
 
-// dropPending drops the pending writes of a deleted object.
 func (r *run) dropPending() error {
 	r.memory.Responses = nil
 	return errGone
 }
 
-// refresh observes the object again after our writes.
 func (r *run) refresh(ctx context.Context) error {
 	if r.object.stale || r.dependents.stale {
 		r.observe()
@@ -111,22 +103,14 @@ func (r *run) mayWrite(o *trigger.Response) bool {
 	return o != nil && o.Fresh && o.Attempt.Count == 0 || r.pass.RetriesWrites() || !wait.After(r.Now())
 }
 
-// store writes what responses change in the object.
-func (r *run) store(ctx context.Context, applied []*trigger.Response) error {
-	r.noteOwnedWritten()
-	if err := r.object.storeResponses(ctx, applied); err != nil {
-		return err
-	}
-	r.object.notePruned(applied)
+func (r *run) reportUnstored() {
 	if large := r.pass.Unstored; len(large) > 0 {
 		r.SendOnce(hook.Event{Type: controller.Warning, Reason: trigger.ReasonPreviousStateNotStored,
 			Message: "the watched fields are too large for the record, so the previous state is unknown after a restart; " +
 				"watch fewer fields in " + strings.Join(large, ", ")})
 	}
-	return nil
 }
 
-// updateThrottle updates the throttle after the calls of the run, and sends an event when it starts or ends.
 func (r *run) updateThrottle() {
 	starts, ends := r.pass.CountRun(r.object.written || r.dependents.written)
 	switch {
@@ -150,21 +134,18 @@ func (r *run) retryPruned(ctx context.Context) error {
 		return nil
 	}
 	r.memory.prunedNext = r.Now().Add(controller.PrunedRetry)
-	var err error
-	if r.program.Resource.Status {
-		_, err = r.object.storeStatus(ctx, r.memory.prunedStatus, true)
-	} else {
-		err = r.object.patchObject(ctx, map[string]any{apply.StatusPart: r.memory.prunedStatus}, true)
+	store, patch := r.object.storeStatus, r.memory.prunedStatus
+	if !r.program.Resource.Status {
+		store, patch = r.object.patchObject, map[string]any{apply.StatusPart: patch}
 	}
-	if err != nil {
+	if err := store(ctx, patch, true); err != nil {
 		return r.writeError(ctx, err)
 	}
 	r.object.notePruned(nil)
 	return r.refresh(ctx)
 }
 
-// removalsResetAfter is how long a record must stay until earlier removals do not count any
-// more.
+// removalsResetAfter is how long a record must stay until earlier removals do not count any more.
 const removalsResetAfter = time.Minute
 
 // noteStateRemoval schedules the write of the record: at once, but later with each removal.
@@ -196,8 +177,8 @@ func (r *run) applyOwned(ctx context.Context, o *trigger.Response) bool {
 	}
 	applied := o.Applied
 	err := r.dependents.applyResponse(ctx, o)
-	if r.dry != nil && err != nil {
-		r.dry.notApplied(err)
+	if r.dry != nil {
+		r.dry.notApplied = err
 	}
 	switch {
 	case err == nil:
@@ -215,7 +196,7 @@ func (r *run) applyOwned(ctx context.Context, o *trigger.Response) bool {
 		r.reportRefusedEviction(o.Call.Handler, err)
 	case hook.IsTerminal(err): // It can never be applied.
 		r.pass.TakeBack(o)
-		r.pass.GiveUp(o.Call, fmt.Errorf("handler %s: %w", o.Call.Handler.Title(), err))
+		r.pass.GiveUp(o.Call, err)
 	default:
 		o.Attempt.Failed(now, r.QueueOptions.Random)
 		r.recordError(o.Call.Handler, failure.WithReason(controller.ReasonWriteFailed,
@@ -241,11 +222,4 @@ func (r *run) reportRefusedEviction(h *trigger.State, err error) {
 		r.SendEvent(hook.Event{Type: controller.Warning, Reason: trigger.ReasonEvictionRefused, Message: message})
 	}
 	r.memory.evictions[h] = wait
-}
-
-// noteOwnedWritten adds our own writes of owned objects to what the handlers have seen.
-func (r *run) noteOwnedWritten() {
-	if r.rules.Handles(hook.ReasonDrift) {
-		r.pass.OwnedWritten(r.pass.Digests.Owned(r.dependents.appliedNow()))
-	}
 }

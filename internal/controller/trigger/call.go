@@ -41,11 +41,11 @@ func (c *Call) digestAfter(watched string) string {
 	return c.Digest
 }
 
-// supersedes reports whether a response to a call replaces one for a former call that is still to be written. An event
+// supersedes reports whether a response to a call replaces one for a previous call that is still to be written. An event
 // is a matter of its own, and a timer says nothing about a change.
-func (c *Call) supersedes(former hook.Reason) bool {
-	ofEvent := c.Reason == hook.ReasonEvent || former == hook.ReasonEvent
-	return !ofEvent && (c.Reason != hook.ReasonTimer || former == hook.ReasonTimer)
+func (c *Call) supersedes(previous hook.Reason) bool {
+	ofEvent := c.Reason == hook.ReasonEvent || previous == hook.ReasonEvent
+	return !ofEvent && (c.Reason != hook.ReasonTimer || previous == hook.ReasonTimer)
 }
 
 // isChange reports whether a call is the first one for a change.
@@ -107,8 +107,7 @@ type due struct {
 	Calls calls
 	// waiting are the handlers in backoff.
 	waiting []*State
-	// firstSeen are the handlers that get an entry without a call: the first state that they
-	// see is no update.
+	// firstSeen are the handlers that get an entry without a call: the first state that they see is no update.
 	firstSeen []*State
 	next      time.Time
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// dueCalls returns the pending calls of handlers for the object.
 func (p *Pass) dueCalls(of []*State) due {
 	var a due
 	for _, h := range of {
@@ -19,7 +18,6 @@ func (p *Pass) dueCalls(of []*State) due {
 	return a
 }
 
-// addHandler adds the pending calls of one handler.
 func (p *Pass) addHandler(a *due, h *State) {
 	if h.Daemon != nil {
 		return
@@ -41,19 +39,18 @@ func (p *Pass) addHandler(a *due, h *State) {
 	p.addTimer(a, h)
 }
 
-// addCall adds a call, unless the handler is in backoff.
 func (p *Pass) addCall(a *due, c Call) {
 	h, now := c.Handler, p.Now()
 	if settled := h.WatchedSince.Add(h.Debounce); c.Reason == hook.ReasonUpdate && settled.After(now) && !p.Dry {
 		a.next = Earliest(a.next, settled)
 		return
 	}
-	if former := &h.Attempt; former.isFor(c) {
-		c.Attempt, c.FirstAttempt = former.Count, former.Since
-		skipsBackoff := p.skipsBackoff(former) || !former.hasInput(c) || h.relatedUnseen
+	if previous := &h.Attempt; previous.isFor(c) {
+		c.Attempt, c.FirstAttempt = previous.Count, previous.Since
+		skipsBackoff := p.skipsBackoff(previous) || !previous.hasInput(c) || h.relatedUnseen
 		c.Repeated = !skipsBackoff
-		if former.Next.After(now) && !skipsBackoff {
-			a.next = Earliest(a.next, former.Next)
+		if previous.Next.After(now) && !skipsBackoff {
+			a.next = Earliest(a.next, previous.Next)
 			a.waiting = append(a.waiting, h)
 			return
 		}
@@ -67,8 +64,8 @@ func (p *Pass) addCall(a *due, c Call) {
 }
 
 // skipsBackoff reports whether a retry is made before its delay has ended.
-func (v *Observation) skipsBackoff(former *Attempt) bool {
-	changed := former.requeued && former.objectDigest != "" && former.objectDigest != lasthandled.Digest(watchableFields(v.Object))
+func (v *Observation) skipsBackoff(previous *Attempt) bool {
+	changed := previous.requeued && previous.objectDigest != "" && previous.objectDigest != lasthandled.Digest(watchableFields(v.Object))
 	return changed || v.RetriesCalls()
 }
 
@@ -78,20 +75,19 @@ func (v *Observation) changeCall(h *State) (Call, bool) {
 		return v.deletionCall(h)
 	}
 	for _, reason := range changeReasons {
-		c := Call{Handler: h, Reason: reason, Object: v.Object, watched: h.watched, Digest: h.watched, Previous: h.Handled}
+		c := v.callOf(h, reason)
 		switch reason {
 		case hook.ReasonCreate:
 			c.Previous = nil
 		case hook.ReasonDrift:
 			c.Digest = v.OwnedDigest
 		}
-		if v.handlesReason(h, reason) && v.applies(reason, h) && h.matches(c.Previous, v.Object) &&
-			v.expressionHolds(h, reason, c.Previous, v.Object) && !v.declines(h, reason) {
+		if v.handlesReason(h, reason) && v.applies(reason, h) &&
+			v.holds(h, reason, c.Previous, v.Object) && !v.declines(h, reason) {
 			return c, true
 		}
 	}
-	related := Call{Handler: h, Reason: hook.ReasonRelated, Object: v.Object, watched: h.watched, Digest: h.watched, Previous: h.Handled}
-	return related, h.relatedChanged && h.matches(h.Handled, v.Object)
+	return v.callOf(h, hook.ReasonRelated), h.relatedChanged && v.holds(h, hook.ReasonRelated, h.Handled, v.Object)
 }
 
 // applies reports whether a reason applies to an object, before the handler's condition. A
@@ -117,19 +113,23 @@ func (v *Observation) applies(reason hook.Reason, h *State) bool {
 	}
 }
 
-// deletionCall returns the call of a Delete handler.
 func (v *Observation) deletionCall(h *State) (Call, bool) {
 	e, input := h.Entry(), lasthandled.DeletionDigest(h.watched)
 	settled := e.Done || e.Failed && e.Digest == input && !h.relatedChanged && !v.RetriesCalls()
-	if settled || !h.handles(hook.ReasonDelete) || !h.Optional && !v.Rules.HasFinalizer(v.Object) || !h.matches(nil, v.Object) ||
-		!v.expressionHolds(h, hook.ReasonDelete, nil, v.Object) || v.declines(h, hook.ReasonDelete) {
+	if settled || !h.handles(hook.ReasonDelete) || !h.Optional && !v.Rules.HasFinalizer(v.Object) ||
+		!v.holds(h, hook.ReasonDelete, nil, v.Object) || v.declines(h, hook.ReasonDelete) {
 		return Call{}, false
 	}
-	return Call{Handler: h, Reason: hook.ReasonDelete, Object: v.Object, watched: h.watched, Digest: input, Previous: h.Handled}, true
+	c := v.callOf(h, hook.ReasonDelete)
+	c.Digest = input
+	return c, true
 }
 
-// isFirstSeen reports whether a handler gets its entry without a call. A Drift handler needs a
-// digest to compare with.
+func (v *Observation) callOf(h *State, reason hook.Reason) Call {
+	return Call{Handler: h, Reason: reason, Object: v.Object, Previous: h.Handled, watched: h.watched, Digest: h.watched}
+}
+
+// isFirstSeen reports whether a handler gets its entry without a call. A Drift handler needs a digest to compare with.
 func (v *Observation) isFirstSeen(h *State) bool {
 	if v.Object.Deleting() || !slices.ContainsFunc(changeReasons[:], h.handles) {
 		return false
@@ -140,7 +140,6 @@ func (v *Observation) isFirstSeen(h *State) bool {
 	return without && h.mayBeCalled(h.firstReason(), v.Object)
 }
 
-// recordFirstSeen adds the entries that need no call.
 func (p *Pass) recordFirstSeen() {
 	for _, h := range p.Due.firstSeen {
 		e := h.Entry()
@@ -151,7 +150,8 @@ func (p *Pass) recordFirstSeen() {
 		if h.handles(hook.ReasonDrift) {
 			e.OwnedDigest = p.OwnedDigest
 		}
-		h.pendingEntry, h.Resumed = &e, true
+		h.setEntry(e)
+		h.Resumed = true
 	}
 }
 
@@ -165,8 +165,7 @@ func (p *Pass) noteRelatedChange() {
 	}
 }
 
-// PendingSince returns since when a call is pending, by the times in the object; zero if they
-// do not have it.
+// PendingSince returns since when a call is pending, by the times in the object; zero if they do not have it.
 func (v *Observation) PendingSince(c Call) time.Time {
 	e := v.Recorded[c.Handler.Name]
 	switch {
@@ -182,8 +181,7 @@ func (v *Observation) PendingSince(c Call) time.Time {
 	return time.Time{}
 }
 
-// TakeEvents adds the events to those that each handler has not seen: what this run does not
-// reach, the next run does.
+// TakeEvents adds the events to those that each handler has not seen: what this run does not reach, the next run does.
 func (p *Pass) TakeEvents(events []Event) {
 	// The watch may deliver our own write before the request returns.
 	external := func(o *object.Object) bool {
@@ -198,7 +196,7 @@ func (p *Pass) TakeEvents(events []Event) {
 			continue
 		}
 		for _, e := range events {
-			if e.New != nil && external(e.New) && h.matches(e.Old, e.New) && p.expressionHolds(h, hook.ReasonEvent, e.Old, e.New) {
+			if e.New != nil && external(e.New) && p.holds(h, hook.ReasonEvent, e.Old, e.New) {
 				h.Events = AppendEvent(h.Events, e)
 			}
 		}
@@ -210,7 +208,9 @@ func (p *Pass) TakeEvents(events []Event) {
 
 // EventCall returns the call for one event. The object in it may be newer than the event.
 func (v *Observation) EventCall(h *State, e Event) Call {
-	return Call{Handler: h, Reason: hook.ReasonEvent, Object: v.Object, watched: h.watched, Previous: e.Old, Event: e}
+	c := v.callOf(h, hook.ReasonEvent)
+	c.Previous, c.Event = e.Old, e
+	return c
 }
 
 // addTimer adds a timer call that is due. It waits for the write of a response for another reason: what a timer
@@ -220,7 +220,8 @@ func (p *Pass) addTimer(a *due, h *State) {
 		return
 	}
 	now := p.Now()
-	c := Call{Handler: h, Reason: hook.ReasonTimer, Object: p.Object, watched: h.watched, Previous: h.Handled}
+	c := p.callOf(h, hook.ReasonTimer)
+	c.Digest = ""
 	if h.Attempt.reason == hook.ReasonTimer {
 		c.scheduledAt = Earliest(h.Attempt.Next, now)
 		p.addCall(a, c)

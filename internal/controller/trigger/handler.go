@@ -22,19 +22,16 @@ import (
 
 // Handler is one handler and its triggers.
 type Handler struct {
-	// Name is unique in its program and stable across releases: the record has handlers by
-	// name.
+	// Name is unique in its program and stable across releases: the record has handlers by name.
 	Name string
 	// DisplayName, if not empty, replaces the name in what users read.
 	DisplayName string
 	// FormerNames are earlier names of the handler, whose entries in records it takes over.
 	FormerNames []string
-	// On are the reasons for a call. Every and Schedule imply hook.ReasonTimer, and a Daemon
-	// has no reason.
+	// On are the reasons for a call. Every and Schedule imply hook.ReasonTimer, and a Daemon has no reason.
 	On []hook.Reason
-	// Fields are the watched fields, such as {"spec", "currency"}. If empty, the handler
-	// watches the whole object except the status and system metadata: labels and annotations
-	// count, managed fields and versions do not.
+	// Fields are the watched fields, such as {"spec", "currency"}. If empty, the handler watches the whole object
+	// except the status and system metadata: labels and annotations count, managed fields and versions do not.
 	Fields [][]string
 	// IgnoredAnnotations are prefixes of annotations that the handler does not watch. They are the same
 	// for all handlers of a program.
@@ -42,8 +39,7 @@ type Handler struct {
 	// KeepPreviousState stores the watched fields in the record, so that an update has the previous state even after a
 	// restart, unless they are too large. See ValidateKeepPreviousState.
 	KeepPreviousState bool
-	// When is the handler's condition; nil always matches. The old object is nil if it does
-	// not exist or is unknown.
+	// When is the handler's condition; nil always matches. The old object is nil if it does not exist or is unknown.
 	When func(old, now *object.Object) bool
 	// Expression is a further condition, which also has the reason of the call; nil for none. If it fails, that is
 	// an error of the object, and the handler is not called.
@@ -68,8 +64,7 @@ type Handler struct {
 	Jitter time.Duration
 	// Daemon, if set, runs while the object exists and matches. Its context ends then.
 	Daemon Daemon
-	// StopTimeout is how long a deleted object waits for a daemon after its context ended;
-	// DefaultStopTimeout if zero.
+	// StopTimeout is how long a deleted object waits for a daemon after its context ended; DefaultStopTimeout if zero.
 	StopTimeout time.Duration
 	// Timeout limits one call through its context; 0 for no limit.
 	Timeout time.Duration
@@ -102,9 +97,8 @@ type Schedule interface {
 	Next(t time.Time) time.Time
 }
 
-// Daemon runs for one object until its context ends. The request has the object at the start;
-// of has it from then on, and writes. A daemon that returns nil is not restarted; one that fails
-// is, after a backoff.
+// Daemon runs for one object until its context ends. The request has the object at the start; of has it from then on,
+// and writes. A daemon that returns nil is not restarted; one that fails is, after a backoff.
 type Daemon func(ctx context.Context, n *hook.HandlerRequest, of Live) error
 
 // Live is the object of a running daemon.
@@ -120,18 +114,18 @@ type Live interface {
 
 func (h *Handler) handles(reason hook.Reason) bool { return slices.Contains(h.On, reason) }
 
-// matches reports whether a handler's condition matches.
-func (h *Handler) matches(old, now *object.Object) bool { return h.When == nil || h.When(old, now) }
-
-// Holds evaluates the expression of a handler.
+// Holds evaluates the conditions of a handler.
 func (h *Handler) Holds(reason hook.Reason, old, now *object.Object) (bool, error) {
-	if h.Expression == nil {
+	switch {
+	case h.When != nil && !h.When(old, now):
+		return false, nil
+	case h.Expression == nil:
 		return true, nil
 	}
 	return h.Expression(reason, old, now)
 }
 
-// mayHold is true unless the expression is certainly false: a deletion waits until it is known.
+// mayHold is true unless the conditions are certainly false: a deletion waits until it is known.
 func (h *Handler) mayHold(reason hook.Reason, old, now *object.Object) bool {
 	holds, err := h.Holds(reason, old, now)
 	return holds || err != nil
@@ -139,24 +133,21 @@ func (h *Handler) mayHold(reason hook.Reason, old, now *object.Object) bool {
 
 // mayHandle reports whether the handler may be called for an object, for any of its reasons.
 func (h *Handler) mayHandle(o *object.Object) bool {
-	reasons := h.On
-	switch {
-	case h.Expression == nil:
-		return true
-	case h.Daemon != nil:
-		reasons = append(slices.Clip(reasons), hook.ReasonDaemon)
-	case h.Every > 0 || h.Schedule != nil:
-		reasons = append(slices.Clip(reasons), hook.ReasonTimer)
+	reasons := slices.Clip(h.On)
+	if h.Daemon != nil {
+		reasons = append(reasons, hook.ReasonDaemon)
+	}
+	if h.isTimer() {
+		reasons = append(reasons, hook.ReasonTimer)
 	}
 	return slices.ContainsFunc(reasons, func(reason hook.Reason) bool { return h.mayHold(reason, nil, o) })
 }
 
+func (h *Handler) isTimer() bool { return h.Every > 0 || h.Schedule != nil }
+
 // mayBeCalled reports whether the handler would be called for an object that it has not seen before. An expression
-// that fails without a former object is one about changes.
+// that fails without a previous object is one about changes.
 func (h *Handler) mayBeCalled(reason hook.Reason, o *object.Object) bool {
-	if !h.matches(nil, o) {
-		return false
-	}
 	holds, err := h.Holds(reason, nil, o)
 	return holds && err == nil
 }
@@ -275,8 +266,7 @@ func watchableFields(o *object.Object, ignored ...string) map[string]any {
 	return whole
 }
 
-// removeBookkeeping removes unwatched annotations and records in the status, and the objects
-// that are empty then.
+// removeBookkeeping removes unwatched annotations and records in the status, and the objects that are empty then.
 func removeBookkeeping(whole map[string]any, ignored ...string) {
 	metadata, _ := whole["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
@@ -363,7 +353,6 @@ func countedDigest(o *object.Object) string {
 // deploymentRevision is an annotation that Kubernetes sets on each rollout of a Deployment.
 const deploymentRevision = "deployment.kubernetes.io/revision"
 
-// ownedObjectDigest returns the digest of one owned object.
 func ownedObjectDigest(o *object.Object) string {
 	whole := watchableFields(o)
 	metadata, _ := whole["metadata"].(map[string]any)

@@ -87,7 +87,7 @@ func TestAfterResponse(t *testing.T) {
 	} {
 		h := &State{Handler: &Handler{Fields: c.fields}}
 		before := basis{lasthandled.Digest(h.WatchedFields(o)), o}
-		after := before.with(h.Handler, patchOf(h, []*Response{{Call: Call{Handler: h}, Response: c.response}}))
+		after := before.with(h.Handler, patchOf(h, &Response{Call: Call{Handler: h}, Response: c.response}))
 		if events := after.Digest != before.Digest; events != c.news {
 			t.Errorf("%s: news %v", name, events)
 		}

@@ -19,10 +19,10 @@ import (
 // is written: neither the change nor that it is still missing is an edit. A write changes what is stored and what the
 // handler has seen alike, so that a handler does not trigger itself.
 
-// WrittenEntry returns the entry of a handler once these responses are written.
-func (v *Observation) WrittenEntry(h *State, applied []*Response) lasthandled.Entry {
+// WrittenEntry returns the entry of a handler once a response is written; nil for none.
+func (v *Observation) WrittenEntry(h *State, written *Response) lasthandled.Entry {
 	e := h.Entry()
-	if patch := patchOf(h, applied); patch != nil {
+	if patch := patchOf(h, written); patch != nil {
 		e, _ = v.moveEntry(h, h.Progress, patch)
 	}
 	return e
@@ -30,8 +30,8 @@ func (v *Observation) WrittenEntry(h *State, applied []*Response) lasthandled.En
 
 // moveEntry returns an entry of a handler with a change of its own added to the states that it has seen.
 func (v *Observation) moveEntry(h *State, from Progress, patch map[string]any) (e lasthandled.Entry, moved bool) {
-	former := cmp.Or(from.pendingEntry, &h.storedEntry)
-	e = *former
+	previous := cmp.Or(from.pendingEntry, &h.storedEntry)
+	e = *previous
 	recorded, inDeletion := e.Digest, e.Failed && v.Object.Deleting() && len(e.Digest) > len(h.watched)
 	if inDeletion {
 		recorded = lasthandled.CutDeletion(recorded) // Which a digest may begin with as well.
@@ -55,12 +55,12 @@ func (v *Observation) moveEntry(h *State, from Progress, patch map[string]any) (
 	if e.InProgress != "" {
 		e.InProgress = stored.Digest
 	}
-	return e, e != *former
+	return e, e != *previous
 }
 
-// ChangeWritten adds a change of the handler itself that is stored to what it has seen, even if the rest of the response
+// changeWritten adds a change of the handler itself that is stored to what it has seen, even if the rest of the response
 // never is.
-func (p *Pass) ChangeWritten(h *State, patch map[string]any) {
+func (p *Pass) changeWritten(h *State, patch map[string]any) {
 	for _, seen := range p.seenBy(h) {
 		if e, moved := p.moveEntry(h, *seen, patch); moved {
 			seen.pendingEntry = &e
@@ -73,13 +73,13 @@ func (p *Pass) ChangeWritten(h *State, patch map[string]any) {
 	}
 }
 
-// entryWritten updates what the memory has of a handler after these responses and the record were written.
-func (p *Pass) entryWritten(h *State, applied []*Response) {
-	if patch := patchOf(h, applied); patch != nil {
-		p.ChangeWritten(h, patch)
+// entryWritten updates what the memory has of a handler after a response and the record were written.
+func (p *Pass) entryWritten(h *State, written *Response) {
+	if patch := patchOf(h, written); patch != nil {
+		p.changeWritten(h, patch)
 		defer p.noteUnwritten(h)
 	}
-	e := p.WrittenEntry(h, applied)
+	e := p.WrittenEntry(h, written)
 	switch {
 	case e == h.Entry() && h.pendingEntry == nil:
 	case p.HasPending(h, nil):
@@ -89,14 +89,13 @@ func (p *Pass) entryWritten(h *State, applied []*Response) {
 	}
 }
 
-// StateWith returns the record to store once the given responses are written: with pending
-// entries, except those of handlers with other pending responses, and without the entries of
-// removed handlers.
-func (p *Pass) StateWith(applied []*Response, appliedObjects string) lasthandled.Record {
+// StateWith returns the record to store with a response, which may be nil: with pending entries, except those of handlers
+// with other pending responses, and without the entries of removed handlers.
+func (p *Pass) StateWith(written *Response, appliedObjects string) lasthandled.Record {
 	state := lasthandled.Record{}
 	for _, h := range p.Handlers {
-		e := p.WrittenEntry(h, applied)
-		if p.HasPending(h, applied) || h.pendingEntry == nil && p.isReleased() {
+		e := p.WrittenEntry(h, written)
+		if p.HasPending(h, written) || h.pendingEntry == nil && p.isReleased() {
 			e = p.Recorded[h.Name]
 		}
 		if e != (lasthandled.Entry{}) {
@@ -106,7 +105,7 @@ func (p *Pass) StateWith(applied []*Response, appliedObjects string) lasthandled
 	if len(state) > 0 {
 		own := lasthandled.Entry{Digest: lasthandled.Digest(p.Object.UID()), Applied: appliedObjects}
 		state[lasthandled.Object] = own
-		own.States = p.statesOf(p.Handlers, state, applied)
+		own.States = p.statesOf(p.Handlers, state, written)
 		state[lasthandled.Object] = own
 	}
 	return state
@@ -121,31 +120,31 @@ const (
 )
 
 // roomForStates returns how large the handled states may be beside the rest of the record and what is written with it.
-func (v *Observation) roomForStates(rest lasthandled.Record, applied []*Response) int {
-	written := len(rest.String()) - len(v.Object.Field(v.Rules.Record.InAnnotation()...))
-	for _, o := range applied {
-		written += len(o.Response.Patch) + len(o.Response.Status)
+func (v *Observation) roomForStates(rest lasthandled.Record, written *Response) int {
+	size := len(rest.String()) - len(v.Object.Field(v.Rules.Record.InAnnotation()...))
+	if written != nil {
+		size += len(written.Response.Patch) + len(written.Response.Status)
 	}
-	return min(maxStates, maxAnnotations-written-len(v.Object.Field("metadata", "annotations")), maxObject-written-len(v.Object.JSON()))
+	return min(maxStates, maxAnnotations-size-len(v.Object.Field("metadata", "annotations")), maxObject-size-len(v.Object.JSON()))
 }
 
 // statesOf returns the handled states that go into a record, for handlers that need them after a restart: none in a
 // deletion. It notes the handlers whose states are too large. It does not try these again: where two controllers share
 // the room, each would find it free in turn.
-func (v *Observation) statesOf(of []*State, state lasthandled.Record, applied []*Response) lasthandled.JSON {
+func (v *Observation) statesOf(of []*State, state lasthandled.Record, written *Response) lasthandled.JSON {
 	v.Unstored = nil
 	if v.Object.Deleting() || !slices.ContainsFunc(of, func(h *State) bool { return h.KeepPreviousState }) {
 		return ""
 	}
-	former, states, left := v.Recorded.States(), map[string]json.RawMessage{}, v.roomForStates(state, applied)
+	previous, states, left := v.Recorded.States(), map[string]json.RawMessage{}, v.roomForStates(state, written)
 	for _, h := range of {
 		digest := state[h.Name].Digest
 		if !h.KeepPreviousState || digest == "" || states[digest] != nil {
 			continue
 		}
-		part := former[digest]
+		part := previous[digest]
 		if part == nil {
-			part = v.watchedState(h, digest, applied)
+			part = v.watchedState(h, digest, written)
 		}
 		switch {
 		case part == nil: // It is not known any more.
@@ -164,8 +163,8 @@ func (v *Observation) statesOf(of []*State, state lasthandled.Record, applied []
 
 // watchedState returns the watched fields with a digest: of the handled object with what a response changes, or of the
 // current one; nil if none has it.
-func (v *Observation) watchedState(h *State, seen string, applied []*Response) json.RawMessage {
-	for _, o := range []*object.Object{basis{object: h.Handled}.with(h.Handler, patchOf(h, applied)).object, v.Object} {
+func (v *Observation) watchedState(h *State, seen string, written *Response) json.RawMessage {
+	for _, o := range []*object.Object{basis{object: h.Handled}.with(h.Handler, patchOf(h, written)).object, v.Object} {
 		if o != nil && lasthandled.Digest(h.WatchedFields(o)) == seen {
 			return lasthandled.Encode(h.WatchedFields(o))
 		}
@@ -227,7 +226,7 @@ func (v *Observation) editionOf(h *Handler, handled *object.Object) lasthandled.
 
 // noteUnwritten updates what is unwritten, after a change of the object or of the pending responses.
 func (p *Pass) noteUnwritten(h *State) {
-	patch := patchOf(h, p.Responses)
+	patch := patchOf(h, p.Responses...)
 	h.unwritten = unwritten{patch, basis{h.watched, p.Object}.with(h.Handler, patch).Digest}
 }
 
@@ -265,7 +264,7 @@ func (p *Pass) recordResponse(o *Response) {
 	after := h.unwritten.watched
 	switch {
 	case c.Reason == hook.ReasonEvent, response.Err != nil && response.Progress == nil:
-		// The former progress remains.
+		// The previous progress remains.
 	case response.Err != nil:
 		h.setProgress(&e, c, seen, response.Progress)
 	case response.RetryAfter <= 0:
@@ -280,9 +279,7 @@ func (p *Pass) recordResponse(o *Response) {
 	if h.handles(hook.ReasonDrift) && c.Reason != hook.ReasonEvent && response.Err == nil && e.Digest != "" {
 		e.OwnedDigest = p.OwnedDigest
 	}
-	if e != (lasthandled.Entry{}) {
-		h.pendingEntry = &e
-	}
+	h.setEntry(e)
 	if response.Err != nil {
 		p.handlerFailed(c, c.digestAfter(after), response.Err)
 		o.Failed = h.Failed
@@ -319,15 +316,14 @@ func (v *Observation) settle(c Call, e *lasthandled.Entry, seen basis, gaveUp bo
 	}
 }
 
-// requeueCall records that a handler requested another call.
 func (v *Observation) requeueCall(c Call, response *hook.HandlerResponse, after string) {
-	h, former := c.Handler, c.Handler.Attempt
+	h, previous := c.Handler, c.Handler.Attempt
 	now, delay := v.Now(), response.RetryAfter
 	again := Attempt{reason: c.Reason, digest: c.digestAfter(after), digestBefore: c.Digest, Since: now, requeued: true}
 	if delay < time.Millisecond { // Such as hook.Immediately.
 		delay = 0
-		if former.requeued && former.hasInput(c) {
-			again.immediateRequeues = former.immediateRequeues + 1
+		if previous.requeued && previous.hasInput(c) {
+			again.immediateRequeues = previous.immediateRequeues + 1
 			delay = h.Delay(nil, again.immediateRequeues, v.Random)
 		}
 	}
@@ -338,8 +334,8 @@ func (v *Observation) requeueCall(c Call, response *hook.HandlerResponse, after 
 // dropSuperseded drops the pending responses of a handler that is about to be called again for something newer.
 func (p *Pass) dropSuperseded(c Call) {
 	h := c.Handler
-	for _, o := range slices.Clone(p.Responses) {
-		if o.Call.Handler != h || !c.supersedes(o.Call.Reason) {
+	for _, o := range p.pendingOf(h) {
+		if !c.supersedes(o.Call.Reason) {
 			continue
 		}
 		p.RemovePending(o)
@@ -351,26 +347,21 @@ func (p *Pass) dropSuperseded(c Call) {
 		case hook.ReasonDrift:
 			e.OwnedDigest = o.ownedBefore
 		}
-		if e != h.Entry() {
-			h.pendingEntry = &e
-		}
+		h.setEntry(e)
 	}
 }
 
-// HasConflict reports whether a field that a response sets has changed since the handler saw
-// it, by another client or another handler. The base includes what was written of the response
-// itself.
-func (v *Observation) HasConflict(o *Response) bool {
-	return o.Base != nil && len(ConflictingFields(o.Response, o.Base, v.Object, false)) > 0
-}
-
-// CallAgain drops a conflicting response, so that the handler is called again for the current
-// object.
-func (p *Pass) CallAgain(o *Response) {
+// DropOutdated drops a response, so that the handler is called again for the current object, if a field that it sets has
+// changed since the handler saw it, by another client or another handler. The base includes what was written of it.
+func (p *Pass) DropOutdated(o *Response) (dropped bool) {
+	if o.Base == nil || len(ConflictingFields(o.Response, o.Base, p.Object, false)) == 0 {
+		return false
+	}
 	p.TakeBack(o)
 	if h := o.Call.Handler; o.Call.Reason == hook.ReasonEvent {
 		h.Events = append([]Event{o.Call.Event}, h.Events...)
 	}
+	return true
 }
 
 // TakeBack drops a response and takes its handler back to before it. A part of the response may be stored, so the handler
@@ -385,13 +376,12 @@ func (p *Pass) TakeBack(o *Response) {
 	h.Progress = o.progressBefore
 	if e := h.Entry(); e.Digest != "" && (reason == hook.ReasonCreate || reason == hook.ReasonUpdate) {
 		e.Dropped = true
-		h.pendingEntry = &e
+		h.setEntry(e)
 	}
 }
 
-// ConflictingFields returns the fields that a response sets and that have changed since the
-// handler saw them. With partlyWritten, fields that already have the value of the response are
-// none: an earlier attempt may have written them.
+// ConflictingFields returns the fields that a response sets and that have changed since the handler saw them. With
+// partlyWritten, fields that already have the value of the response are none: an earlier attempt may have written them.
 func ConflictingFields(a *hook.HandlerResponse, seen, now *object.Object, partlyWritten bool) []string {
 	patch := responsePatch(a, true)
 	if patch == nil || seen == now || now.Digest() == seen.Digest() {
@@ -420,11 +410,10 @@ func conflictsAt(path string, patch, seen, now map[string]any, partlyWritten boo
 	return fields
 }
 
-// handlerFailed records a failed call and schedules the retry, if any. The digest is that of the
-// input after what the handler returned beside the error.
+// handlerFailed records a failed call and schedules the retry, if any. The digest is that of the input after what the handler
+// returned beside the error.
 func (v *Observation) handlerFailed(c Call, digest string, err error) {
 	h := c.Handler
-	err = fmt.Errorf("handler %s: %w", h.Title(), err)
 	if c.Reason == hook.ReasonEvent {
 		v.GiveUp(c, err)
 		return
@@ -450,25 +439,23 @@ func (v *Observation) handlerFailed(c Call, digest string, err error) {
 	if hasLimit := h.Retries > 0 || h.RetryTimeout > 0; hasLimit && c.Reason != hook.ReasonTimer { // It counts across restarts.
 		e := h.Entry()
 		e.Attempts, e.Since = a.Count, a.Since.Unix()
-		h.pendingEntry = &e
+		h.setEntry(e)
 	}
-	v.Fail(h, failure.WithReason(FailureReason(err), err))
+	v.fail(h, FailureReason(err), err)
 }
 
 // GiveUp records that a handler is not called again until its input changes.
 func (v *Observation) GiveUp(c Call, err error) {
 	h := c.Handler
 	if c.Reason == hook.ReasonEvent {
-		v.Fail(nil, failure.WithReason(FailureReason(err), err))
+		v.Fail(nil, failure.WithReason(FailureReason(err), fmt.Errorf("handler %s: %w", h.Title(), err)))
 		return
 	}
 	e := h.Entry()
 	seen, _ := h.basisOf(c)
 	v.settle(c, &e, seen, true)
-	if e != (lasthandled.Entry{}) {
-		h.pendingEntry = &e
-	}
-	v.Fail(h, failure.WithReason(ReasonGaveUp, fmt.Errorf("gave up: %w", err)))
+	h.setEntry(e)
+	v.fail(h, ReasonGaveUp, err)
 }
 
 // decline records that a handler is not applicable with the reason of a call.
@@ -481,7 +468,8 @@ func (v *Observation) decline(c Call) {
 		// Its steps until now have seen a state that is to be compared with.
 		e := h.Entry()
 		v.settle(c, &e, handled, false)
-		h.pendingEntry, h.Failed = &e, nil
+		h.setEntry(e)
+		h.Failed = nil
 		return
 	}
 	if h.state != state {
@@ -498,44 +486,23 @@ func (v *Observation) decline(c Call) {
 	h.Succeed()
 }
 
-// RecognizeServerChanges handles an API server that stores something else than was written,
-// such as defaults. The stored state counts as handled: the resource version excludes writes
-// of other clients.
-func (p *Pass) RecognizeServerChanges(applied []*Response, desired func() map[string]any) error {
-	var want []string
-	for i, stored := range p.watchedDigestsOf(p.Object) {
-		h := p.Handlers[i]
-		if !slices.ContainsFunc(applied, func(o *Response) bool { return o.Call.Handler == h && o.ChangesObject() }) {
-			continue
-		}
-		e := p.WrittenEntry(h, applied)
-		recorded := e.LatestDigest()
-		if recorded == stored {
-			continue
-		}
-		if want == nil {
-			o, err := object.Encode(desired())
-			if err != nil {
-				return err
-			}
-			want = p.Rules.watchedDigests(o)
-		}
-		if recorded == want[i] {
-			h.serverDigest.recorded, h.serverDigest.actual = recorded, stored
-		}
+// RecognizeServerChanges handles an API server that stores something else than what was sent of a response, such as
+// defaults. The stored state counts as handled: the resource version excludes writes of other clients.
+func (p *Pass) RecognizeServerChanges(o *Response, before *object.Object, sent map[string]any) {
+	h := o.Call.Handler
+	e, stored := p.WrittenEntry(h, o), p.watchedDigests()[slices.Index(p.Handlers, h)]
+	if recorded := e.LatestDigest(); recorded != stored && recorded == (basis{object: before}).with(h.Handler, sent).Digest {
+		h.serverDigest.recorded, h.serverDigest.actual = recorded, stored
 	}
-	return nil
 }
 
-// ResponsesWritten records that responses, and the record, were written completely.
-func (p *Pass) ResponsesWritten(applied []*Response) {
-	for _, o := range applied {
-		if o.Attempt.Count > 0 {
-			o.Attempt, o.Call.Handler.Failed = Attempt{}, o.Failed
-		}
+// Written records that a response, if there is one, and the record were written completely.
+func (p *Pass) Written(o *Response) {
+	if o != nil && o.Attempt.Count > 0 {
+		o.Attempt, o.Call.Handler.Failed = Attempt{}, o.Failed
 	}
-	p.RemovePending(applied...)
+	p.RemovePending(o)
 	for _, h := range p.Handlers {
-		p.entryWritten(h, applied)
+		p.entryWritten(h, o)
 	}
 }

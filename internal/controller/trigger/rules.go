@@ -7,6 +7,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -17,26 +18,26 @@ type Rules struct {
 	Matches func(*object.Object) bool
 	// Handlers are called in this order.
 	Handlers []Handler
-	// Record is where the record is, FormerRecords are those of former controllers, whose entries it takes over.
+	// Record is where the record is, FormerRecords are those of previous controllers, whose entries it takes over.
 	Record        lasthandled.Location
 	FormerRecords []lasthandled.Location
-	// Finalizer delays a deletion until the handlers are done. ReplacedFinalizers are those of a former controller.
+	// Finalizer delays a deletion until the handlers are done. ReplacedFinalizers are those of a previous controller.
 	Finalizer          string
 	ReplacedFinalizers []string
-	// ReplacedAnnotation, if not empty, is on objects that a former controller has handled.
+	// ReplacedAnnotation, if not empty, is on objects that a previous controller has handled.
 	ReplacedAnnotation string
 }
 
-// HandledStateOf reads the record of an object, with what former controllers and former names of handlers have left. The
+// HandledStateOf reads the record of an object, with what previous controllers and previous names of handlers have left. The
 // next write of the record stores the current names.
 func (r *Rules) HandledStateOf(o *object.Object) lasthandled.Record {
 	state := r.Record.Read(o)
-	for _, former := range r.FormerRecords {
-		state.TakeOver(former.Read(o))
+	for _, previous := range r.FormerRecords {
+		state.TakeOver(previous.Read(o))
 	}
 	for i := range r.Handlers {
-		for _, former := range r.Handlers[i].FormerNames {
-			state.Rename(former, r.Handlers[i].Name)
+		for _, previous := range r.Handlers[i].FormerNames {
+			state.Rename(previous, r.Handlers[i].Name)
 		}
 	}
 	return state
@@ -50,14 +51,14 @@ func (r *Rules) Handles(reason hook.Reason) bool {
 // Selects reports whether an object is handled.
 func (r *Rules) Selects(o *object.Object) bool { return r.Matches == nil || r.Matches(o) }
 
-// handlesObject reports whether a handler may be called for an object. The finalizer of a former
+// handlesObject reports whether a handler may be called for an object. The finalizer of a previous
 // controller on another object may be that of a controller that still runs.
 func (r *Rules) handlesObject(o *object.Object) bool {
-	return r.Selects(o) && slices.ContainsFunc(r.Handlers, func(h Handler) bool { return h.matches(nil, o) && h.mayHandle(o) })
+	return r.Selects(o) && slices.ContainsFunc(r.Handlers, func(h Handler) bool { return h.mayHandle(o) })
 }
 
 // HasFinalizer reports whether an object has the program's finalizer. In a deletion, a finalizer of a
-// former controller serves as well: no other can be added any more.
+// previous controller serves as well: no other can be added any more.
 func (r *Rules) HasFinalizer(o *object.Object) bool {
 	return o.HasFinalizer(r.Finalizer) ||
 		o.Deleting() && r.handlesObject(o) && slices.ContainsFunc(r.ReplacedFinalizers, o.HasFinalizer)
@@ -66,7 +67,7 @@ func (r *Rules) HasFinalizer(o *object.Object) bool {
 // mayNeedFinalizer reports whether a deletion of this object waits for a handler.
 func (r *Rules) mayNeedFinalizer(o *object.Object) bool {
 	return r.Selects(o) && slices.ContainsFunc(r.Handlers, func(h Handler) bool {
-		return h.NeedsFinalizer() && h.matches(nil, o) && h.mayHold(h.lastReason(), nil, o)
+		return h.NeedsFinalizer() && h.mayHold(h.lastReason(), nil, o)
 	})
 }
 
@@ -80,7 +81,6 @@ func (r *Rules) WithoutOwnFinalizers(o *object.Object) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == r.Finalizer })
 }
 
-// withoutReplacedFinalizers returns finalizers except those of a former controller.
 func (r *Rules) withoutReplacedFinalizers(names []string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(r.ReplacedFinalizers, name) })
 }
@@ -139,22 +139,17 @@ func (r *Rules) newHandlers(recorded lasthandled.Record, o *object.Object) []*St
 	return handlers
 }
 
-// DeletionReasons returns the reasons to call a handler for a deleted object. An optional
-// Delete handler is called unless it was called while the finalizer was set.
+// DeletionReasons returns the reasons to call a handler for a deleted object, before its conditions. An optional Delete
+// handler is called unless it was called while the finalizer was set.
 func (r *Rules) DeletionReasons(h *Handler, o *object.Object) []hook.Reason {
-	var reasons []hook.Reason
-	if h.handles(hook.ReasonEvent) && h.matches(nil, o) {
-		reasons = append(reasons, hook.ReasonEvent)
-	}
-	if h.handles(hook.ReasonDelete) && h.Optional && !r.HandledStateOf(o)[h.Name].Done && h.matches(nil, o) {
-		reasons = append(reasons, hook.ReasonDelete)
-	}
-	return reasons
+	return lists.Filter([]hook.Reason{hook.ReasonEvent, hook.ReasonDelete}, func(reason hook.Reason) bool {
+		return h.handles(reason) && (reason == hook.ReasonEvent || h.Optional && !r.HandledStateOf(o)[h.Name].Done)
+	})
 }
 
-// FormerState returns an object as a former controller of the same handlers keeps it: what is
+// ReplacedState returns an object as a previous controller of the same handlers keeps it: what is
 // watched by default, and the fields of the status that handlers watch.
-func (r *Rules) FormerState(o *object.Object) map[string]any {
+func (r *Rules) ReplacedState(o *object.Object) map[string]any {
 	state := watchableFields(o)
 	for i := range r.Handlers {
 		removeBookkeeping(state, r.Handlers[i].IgnoredAnnotations...)
@@ -185,12 +180,11 @@ func (r *Rules) watchedDigests(o *object.Object) []string {
 	return digests
 }
 
-// differsOnlyInStatus reports whether no watched field can have changed: the API server counts
-// generations and the generation is the same. A dry run may change an object without a new
-// generation.
-func (r *Rules) differsOnlyInStatus(former, o *object.Object) bool {
-	counts := r.Resource.Custom && r.Resource.Status && o.Generation() > 0 && former.Version() < o.Version()
-	return counts && former.UID() == o.UID() && former.IntentDigest() == o.IntentDigest() &&
+// differsOnlyInStatus reports whether no watched field can have changed: the API server counts generations and the
+// generation is the same. A dry run may change an object without a new generation.
+func (r *Rules) differsOnlyInStatus(previous, o *object.Object) bool {
+	counts := r.Resource.Custom && r.Resource.Status && o.Generation() > 0 && previous.Version() < o.Version()
+	return counts && previous.UID() == o.UID() && previous.IntentDigest() == o.IntentDigest() &&
 		!slices.ContainsFunc(r.Handlers, func(h Handler) bool { return h.WatchesStatus() })
 }
 

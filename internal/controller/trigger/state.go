@@ -9,6 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
@@ -35,21 +36,20 @@ type State struct {
 	// applicability is nil unless the handler is conditional.
 	*applicability
 
-	// watched is the digest of the watched fields, watchedSince since when it is the same.
+	// watched is the digest of the watched fields, WatchedSince since when it is the same.
 	watched      string
 	WatchedSince time.Time
 	// matchedSince is when a handler that counts from then was first applicable.
 	matchedSince time.Time
-	// unwritten is what pending responses of the handler change in the object.
+	// unwritten is what pending responses change in the object, and the digest of the watched fields after that.
 	unwritten unwritten
-	// Events are the unseen events of the handler.
+	// Events are those that the handler has not seen.
 	Events []Event
-	// serverDigest handles changes by the API server on write: recorded is the digest in the
-	// record, actual that of the stored object.
+	// serverDigest handles changes by the API server on write: recorded is the digest in the record, actual that of the
+	// stored object.
 	serverDigest struct{ recorded, actual string }
-	// Failed is the latest error of the handler; nil after a success.
-	Failed *Failure
-	// expressionFailed means that failed is the error of the handler's Expression.
+	// Failed is the latest error of the handler; nil after a success. With expressionFailed, it is that of its Expression.
+	Failed           *Failure
 	expressionFailed bool
 	// storedEntry is the entry that was last seen on the object.
 	storedEntry lasthandled.Entry
@@ -57,8 +57,7 @@ type State struct {
 	unstored string
 }
 
-// Failure is the error of a handler. refused are the locations of refused writes, which
-// the message may quote.
+// Failure is the error of a handler. Refused are the locations of refused writes, which the message may quote.
 type Failure struct {
 	Reason, Message string
 	Fault           *failure.Fault
@@ -69,8 +68,7 @@ type Failure struct {
 type Progress struct {
 	// Handled is the object as the handler last handled it; nil if unknown.
 	Handled *object.Object
-	// firstDigest is the digest of the watched fields at first sight. It replaces an entry of
-	// a handler that matches changes only.
+	// firstDigest is that of the watched fields at first sight. It replaces the entry of a handler that matches changes only.
 	firstDigest string
 	// Attempt counts the failures of the current call.
 	Attempt Attempt
@@ -78,12 +76,10 @@ type Progress struct {
 	editUndone bool
 	// Resumed means that the Resume handler needs no call.
 	Resumed bool
-	// lastTick is the time from which the next scheduled call is counted.
-	lastTick time.Time
-	// lastScheduled is the time for which the latest scheduled call was made.
-	lastScheduled time.Time
-	// relatedChanged means that a related object has changed since the last settled call, and
-	// relatedUnseen that no call has been made since.
+	// lastTick is the time from which the next scheduled call is counted, lastScheduled that of the latest one.
+	lastTick, lastScheduled time.Time
+	// relatedChanged means that a related object has changed since the last settled call, and relatedUnseen that no call
+	// has been made since.
 	relatedChanged, relatedUnseen bool
 	// pendingEntry is the entry that is not stored yet.
 	pendingEntry *lasthandled.Entry
@@ -91,15 +87,13 @@ type Progress struct {
 	progressObject *object.Object
 }
 
-// applicability is what a conditional handler said about one state of the object. It is kept in
-// memory only: another process asks again.
+// applicability is what a conditional handler said about one state of the object. Another process asks again.
 type applicability struct {
-	// state is the digest of the whole object for which the handler is not applicable with the
-	// declined reasons.
+	// state is the digest of the whole object for which the handler is not applicable with the declined reasons.
 	state    string
 	declined []hook.Reason
-	// matchState is the state for which applicable is the response to hook.ReasonMatch, failedState
-	// one for which the handler gave up, and matchAttempt counts the failed calls.
+	// matchState is the state for which applicable is the response to hook.ReasonMatch, failedState one for which the
+	// handler gave up, and MatchAttempt counts the failed calls.
 	matchState   string
 	applicable   bool
 	failedState  string
@@ -114,15 +108,21 @@ func (m *State) Entry() lasthandled.Entry {
 	return m.storedEntry
 }
 
+// setEntry makes an entry pending, unless it is known already or says nothing.
+func (m *State) setEntry(e lasthandled.Entry) {
+	if e != m.Entry() && e != (lasthandled.Entry{}) {
+		m.pendingEntry = &e
+	}
+}
+
 // seenBy returns what a handler has seen, and what it goes back to if a pending response is dropped.
 func (s *States) seenBy(h *State) []*Progress {
-	seen := []*Progress{&h.Progress}
-	for _, o := range s.Responses {
-		if o.Call.Handler == h {
-			seen = append(seen, &o.progressBefore)
-		}
-	}
-	return seen
+	before := lists.Map(s.pendingOf(h), func(o *Response) *Progress { return &o.progressBefore })
+	return append(before, &h.Progress)
+}
+
+func (s *States) pendingOf(h *State) []*Response {
+	return lists.Filter(s.Responses, func(o *Response) bool { return o.Call.Handler == h })
 }
 
 // Succeed ends the attempt and forgets its error.
@@ -137,11 +137,9 @@ func (m *State) FailDaemon(err error, now time.Time, random func() float64) (gav
 	return gaveUp
 }
 
-// unwritten is what the pending responses of a handler change in the object.
+// unwritten is a change that is not stored yet: its patch, nil for none, and the digest of the watched fields after it.
 type unwritten struct {
-	// patch is nil if they change nothing.
-	patch map[string]any
-	// watched is the digest of the watched fields once they are written.
+	patch   map[string]any
 	watched string
 }
 
@@ -149,9 +147,9 @@ type unwritten struct {
 // has changed the object since. Events come between the calls with progress.
 func (m *State) basisOf(c Call) (b basis, outdated bool) {
 	e := m.Entry()
-	former := basis{e.ProgressDigest(), m.progressObject}
-	if (e.HasProgress(c.Reason) || c.Reason == hook.ReasonEvent && e.Progress != "") && !m.isAt(former) {
-		return former, true
+	previous := basis{e.ProgressDigest(), m.progressObject}
+	if (e.HasProgress(c.Reason) || c.Reason == hook.ReasonEvent && e.Progress != "") && !m.isAt(previous) {
+		return previous, true
 	}
 	return basis{c.watched, c.Object}, false
 }
@@ -169,14 +167,13 @@ func (m *State) hasChanged() bool {
 	return !m.isAt(basis{m.Entry().Digest, m.Handled}) || m.editUndone || m.Attempt.reason == hook.ReasonUpdate && m.Attempt.Count > 0
 }
 
-// isStoredAs reports whether the watched fields have a digest of the entry, also as the server stored
-// them.
+// isStoredAs reports whether the watched fields have a digest of the entry, also as the server stored them.
 func (m *State) isStoredAs(recorded string) bool {
 	return recorded == m.watched || m.serverDigest.recorded == recorded && m.serverDigest.actual == m.watched
 }
 
-// setProgress records what a response returned as progress; nil for none. It belongs to the state
-// that the handler has seen in all of its calls.
+// setProgress records what a response returned as progress; nil for none. It belongs to the state that the handler has seen
+// in all of its calls.
 func (m *State) setProgress(e *lasthandled.Entry, c Call, seen basis, progress json.RawMessage) {
 	e.SetProgress(progress, c.Reason, seen.Digest)
 	if progress != nil {
@@ -184,8 +181,7 @@ func (m *State) setProgress(e *lasthandled.Entry, c Call, seen basis, progress j
 	}
 }
 
-// observe updates since when the watched fields are unchanged, and replaces a previous object
-// that equals the current one.
+// observe updates since when the watched fields are unchanged, and replaces a previous object that equals the current one.
 func (m *State) observe(watched string, o *object.Object, now time.Time) {
 	if m.watched != watched {
 		m.watched, m.WatchedSince = watched, now
@@ -203,41 +199,38 @@ func (m *State) observe(watched string, o *object.Object, now time.Time) {
 	}
 }
 
-// HasPending reports whether a handler has a pending response that is not among those given.
-func (s *States) HasPending(h *State, but []*Response) bool {
-	return slices.ContainsFunc(s.Responses, func(o *Response) bool { return o.Call.Handler == h && !slices.Contains(but, o) })
+// HasPending reports whether a handler has a pending response other than the given one.
+func (s *States) HasPending(h *State, but *Response) bool {
+	return slices.ContainsFunc(s.pendingOf(h), func(o *Response) bool { return o != but })
 }
 
 // hasUnwritten reports whether a handler has a pending response to something else than an event or a timer.
 func (s *States) hasUnwritten(h *State) bool {
-	return slices.ContainsFunc(s.Responses, func(o *Response) bool {
-		return o.Call.Handler == h && o.Call.Reason != hook.ReasonEvent && o.Call.Reason != hook.ReasonTimer
+	return slices.ContainsFunc(s.pendingOf(h), func(o *Response) bool {
+		return o.Call.Reason != hook.ReasonEvent && o.Call.Reason != hook.ReasonTimer
 	})
 }
 
-// RemovePending removes responses that need no further write.
-func (s *States) RemovePending(these ...*Response) {
-	s.Responses = slices.DeleteFunc(s.Responses, func(o *Response) bool { return slices.Contains(these, o) })
+// RemovePending removes a response that needs no further write.
+func (s *States) RemovePending(done *Response) {
+	s.Responses = slices.DeleteFunc(s.Responses, func(o *Response) bool { return o == done })
 }
 
 // Response is a response that is not completely written yet.
 type Response struct {
 	Call     Call
 	Response *hook.HandlerResponse
-	// Resolved means that targets are the objects to delete. They are found once, so that a
-	// replacement of the same name survives.
-	Resolved bool
+	// Targets are the objects to delete, once they are Resolved: a replacement of the same name survives.
 	Targets  []Target
-	// AppliedCount is the number of applied objects.
+	Resolved bool
+	// AppliedCount is the number of applied objects. Applied means that only the object itself remains to be written.
 	AppliedCount int
-	// Applied means that only the object itself remains to be written.
-	Applied bool
-	Attempt Attempt
+	Applied      bool
+	Attempt      Attempt
 	// Fresh means that the response is of this run.
 	Fresh bool
-	// Base is the object that the handler saw, with our writes of the response since.
-	// progressBefore is the handler's progress before the call, for another call, and ownedBefore the digest of the
-	// owned objects in its entry.
+	// Base is the object that the handler saw, with our writes of the response since. progressBefore is the progress
+	// before the call, for another call, and ownedBefore the digest of the owned objects in the entry.
 	Base           *object.Object
 	progressBefore Progress
 	ownedBefore    string
@@ -250,8 +243,7 @@ type Target struct {
 	Resource object.Resource
 	Object   *object.Object
 	Evict    bool
-	// Selector is the selector of the response that matches the object; empty for a deletion
-	// by name.
+	// Selector is that of the response which matches the object; empty for a deletion by name.
 	Selector string
 }
 
@@ -267,8 +259,7 @@ func (o *Response) Writes() bool {
 	return o.ChangesObject() || len(a.Apply)+len(a.Delete)+len(a.Events) > 0
 }
 
-// responsePatch returns what a response changes in the object as a patch, with or without the
-// status; nil if it changes nothing.
+// responsePatch returns what a response changes in the object, with or without the status; nil for nothing.
 func responsePatch(a *hook.HandlerResponse, status bool) map[string]any {
 	status = status && a.Status != nil
 	if a.Patch == nil && !status {
@@ -282,14 +273,10 @@ func responsePatch(a *hook.HandlerResponse, status bool) map[string]any {
 }
 
 // patchOf returns what those of the responses that are a handler's change in the object; nil if nothing.
-func patchOf(h *State, responses []*Response) map[string]any {
-	var patch map[string]any
+func patchOf(h *State, responses ...*Response) (patch map[string]any) {
 	for _, o := range responses {
-		if o.Call.Handler != h {
-			continue
-		}
-		if one := responsePatch(o.Response, h.WatchesStatus()); one != nil {
-			patch = object.CombinePatches(patch, one)
+		if o != nil && o.Call.Handler == h && responsePatch(o.Response, h.WatchesStatus()) != nil {
+			patch = object.CombinePatches(patch, responsePatch(o.Response, h.WatchesStatus()))
 		}
 	}
 	return patch
@@ -326,35 +313,29 @@ func FailureReason(err error) string {
 // Attempt counts the failures of one operation.
 type Attempt struct {
 	reason hook.Reason
-	// digest identifies the latest input: another one is called for at once. It is that after the
-	// response, and digestBefore that of the call, until the response is written.
+	// digest identifies the latest input: another one is called for at once. It is that after the response, and
+	// digestBefore that of the call, until the response is written.
 	digest, digestBefore string
-	// Count is the number of failures, since the time of the first. A call before due, which an
-	// edit brings forward, is no retry: if it fails, it does not count.
-	Count int
-	Since time.Time
-	due   time.Time
+	// Count is the number of failures, Since the time of the first. A call before due, which an edit brings forward, is no
+	// retry: if it fails, it does not count.
+	Count      int
+	Since, due time.Time
 	// Next is the time of the next call, and delays the number of failures of this input.
 	Next   time.Time
 	delays int
-	// requeued means that the handler did not fail but requested another call: at next, or
-	// when the digest of the whole object differs from that after the run.
-	requeued     bool
-	objectDigest string
-	// immediateRequeues is how often in a row the handler requested an immediate call.
+	// requeued means that the handler did not fail but requested another call: at Next, or when the digest of the whole
+	// object differs from that after the run. immediateRequeues is how often in a row it requested one at once.
+	requeued          bool
+	objectDigest      string
 	immediateRequeues int
 }
 
-// isFor reports whether a call continues an attempt. An attempt that only the record has is for any
-// call.
-func (a *Attempt) isFor(c Call) bool { return a.reason == c.Reason || a.isRestored() }
-
-// isRestored reports whether an attempt is that of the record.
-func (a *Attempt) isRestored() bool { return a.reason == "" && a.Count > 0 }
+// isFor reports whether a call continues an attempt. One that only the record has, without a reason, is for any call.
+func (a *Attempt) isFor(c Call) bool { return a.reason == c.Reason || a.reason == "" && a.Count > 0 }
 
 // hasInput reports whether a call is for the input of the latest call of an attempt.
 func (a *Attempt) hasInput(c Call) bool {
-	return a.reason == c.Reason && (a.digest == c.Digest || a.digestBefore == c.Digest) || a.isRestored()
+	return a.isFor(c) && (a.reason == "" || a.digest == c.Digest || a.digestBefore == c.Digest)
 }
 
 // add adds a failure and reports whether it counts.
@@ -387,17 +368,15 @@ func (a *Attempt) retry(now time.Time, delay func(failures int) time.Duration) {
 	a.Next = now.Add(delay(a.Count))
 }
 
-// The first and the maximum delay between attempts, unless a handler sets its own.
-// UnreachableDelay replaces longestDelay without a connection: such a call costs little, and
-// only a call finds out that the hook is back.
+// The first and the maximum delay between attempts, unless a handler sets its own. UnreachableDelay replaces LongestDelay
+// without a connection: such a call costs little, and only a call finds out that the hook is back.
 const (
 	FirstDelay       = time.Second
 	LongestDelay     = 5 * time.Minute
 	UnreachableDelay = 15 * time.Second
 )
 
-// jitter is the maximum random extension of a delay, so that objects that failed together do
-// not retry together. It never shortens a delay.
+// jitter is the maximum random extension of a delay, so that objects that failed together do not retry together.
 const jitter = 0.25
 
 // Backoff returns the delay after one or more failures in a row. Random returns random numbers in [0,1).
@@ -409,20 +388,17 @@ func Backoff(failures int, first, longest time.Duration, random func() float64) 
 	return delay + time.Duration(jitter*random()*float64(delay))
 }
 
-// Latest returns the later of two times.
-func Latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
+// Latest returns the latest time.
+func Latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
-// Earliest returns the earlier of two times; zero counts as none.
-func Earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
+// Earliest returns the earliest time that is not zero; zero if there is none.
+func Earliest(times ...time.Time) (first time.Time) {
+	for _, t := range times {
+		if first.IsZero() || !t.IsZero() && t.Before(first) {
+			first = t
+		}
 	}
-	return a
+	return first
 }
 
 // Delay returns how long a handler waits after a failure.
@@ -437,8 +413,6 @@ func (h *Handler) Delay(err error, failures int, random func() float64) time.Dur
 	return Backoff(failures, first, max(first, longest), random)
 }
 
-// exhausted reports whether a handler with a retry limit has reached it.
 func (h *Handler) exhausted(a Attempt) bool {
-	return h.Retries < 0 || h.Retries > 0 && a.Count > h.Retries ||
-		h.RetryTimeout > 0 && a.Next.Sub(a.Since) > h.RetryTimeout
+	return h.Retries < 0 || h.Retries > 0 && a.Count > h.Retries || h.RetryTimeout > 0 && a.Next.Sub(a.Since) > h.RetryTimeout
 }

@@ -20,8 +20,7 @@ const (
 	// each calls. One more is allowed each refill.
 	Burst  = 50
 	Refill = time.Second
-	// readOnlyCost is the cost of a change without a write: it is part of a loop only if the
-	// handler writes by itself.
+	// readOnlyCost is the cost of a change without a write: it is part of a loop only if the handler writes by itself.
 	readOnlyCost = 0.25
 	// maxInterval is the maximum time between two runs of a throttled object.
 	maxInterval = 30 * time.Second
@@ -58,10 +57,8 @@ func (t *throttle) add(now time.Time, cost float64, random func() float64) (star
 	return t.runs == 1
 }
 
-// IsActive reports whether the object is throttled.
 func (t *throttle) IsActive() bool { return t.runs > 0 }
 
-// blocks reports whether handlers must not be called for changes yet.
 func (t *throttle) blocks(now time.Time) bool { return t.IsActive() && t.until.After(now) }
 
 // endsAt returns when the throttle resets without further changes; zero if inactive.
@@ -72,7 +69,6 @@ func (t *throttle) endsAt() time.Time {
 	return t.lastRun.Add(resetAfter)
 }
 
-// reset clears a throttle whose time is over and reports whether it did.
 func (t *throttle) reset(now time.Time) (ends bool) {
 	if ends = t.IsActive() && !t.endsAt().After(now); ends {
 		*t = throttle{}
@@ -142,8 +138,7 @@ func (p *Pass) observeTimer(h *State, now time.Time) {
 
 // MayTick reports whether the handler has a timer that runs for the object.
 func (v *Observation) MayTick(h *State) bool {
-	return (h.Every > 0 || h.Schedule != nil) && !v.Object.Deleting() && h.matches(nil, v.Object) &&
-		v.expressionHolds(h, hook.ReasonTimer, nil, v.Object) && !v.declines(h, hook.ReasonTimer)
+	return h.isTimer() && !v.Object.Deleting() && v.holds(h, hook.ReasonTimer, nil, v.Object) && !v.declines(h, hook.ReasonTimer)
 }
 
 // nextTime returns the first time of a timer after a time; zero if none. The times of an
@@ -165,9 +160,8 @@ func (h *Handler) nextTime(o *object.Object, after time.Time) time.Time {
 	return begin.Add(passed - passed%h.Every + h.Every)
 }
 
-// intervalStart returns the time from which the next call is counted: that of the ended call,
-// or now if the interval has passed since, if the handler counts from the end of a call, or if a
-// calendar decides.
+// intervalStart returns the time from which the next call is counted: that of the ended call, or now if the interval
+// has passed since, if the handler counts from the end of a call, or if a calendar decides.
 func (h *Handler) intervalStart(c Call, now time.Time) time.Time {
 	if h.Every > 0 && now.Before(c.scheduledAt.Add(h.Every)) && (h.Sharp || !h.FromFirstSeen) {
 		return c.scheduledAt
@@ -175,7 +169,6 @@ func (h *Handler) intervalStart(c Call, now time.Time) time.Time {
 	return now
 }
 
-// ticked notes that a scheduled call has ended.
 func (m *State) ticked(c Call, now time.Time) {
 	m.lastTick, m.lastScheduled = m.intervalStart(c, now), c.scheduledAt
 }

@@ -228,27 +228,25 @@ func (w *stage) outcome(name string) (*hook.HandlerResponse, error) {
 
 // write stores a response with the record; without one, what is left of the record.
 func (w *stage) write(p *Pass, o *Response) {
-	var applied []*Response
 	patch := map[string]any{}
 	if o != nil {
-		applied = append(applied, o)
 		patch = object.DecodeOrEmpty(o.Response.Patch)
 	}
-	record := p.StateWith(applied, "")
+	record := p.StateWith(o, "")
 	var text any
 	if len(record) > 0 {
 		text = record.String()
 	}
 	if len(patch) > 0 || record.String() != p.Recorded.String() {
 		metadata := map[string]any{"annotations": map[string]any{"setpoint.dev/handled-by-test": text}}
-		if finalizers, differ := p.RemainingFinalizers(applied, false); differ {
+		if finalizers, differ := p.RemainingFinalizers(o, false); differ {
 			w.said = append(w.said, "released")
 			metadata["finalizers"] = finalizers
 		}
 		w.change(object.CombinePatches(patch, map[string]any{"metadata": metadata}))
-		p.Wrote(w.object)
+		p.Wrote(w.object, nil, nil)
 	}
-	p.ResponsesWritten(applied)
+	p.Written(o)
 	p.Recorded = w.rules.HandledStateOf(w.object)
 }
 

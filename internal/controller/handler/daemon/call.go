@@ -144,7 +144,7 @@ func (d *calledDaemon) call(ctx context.Context, what hook.DaemonCall) (*hook.Ha
 	if err != nil {
 		now = d.Seen()
 	}
-	ctx, run := d.host.NewDetachedRun(ctx, now, "daemon "+d.handler.Title()+": "+string(what)+d.trigger)
+	ctx, run := d.host.Base.NewDetachedRun(ctx, now, "daemon "+d.handler.Title()+": "+string(what)+d.trigger)
 	d.trigger, d.wrote = "", false
 	response, err := d.invoke(ctx, run, what)
 	if o := (&trigger.Response{Response: response}); err == nil && o.Writes() {

@@ -24,14 +24,11 @@ import (
 
 // Host is the controller of daemons.
 type Host struct {
-	// Get returns an object; nil if the controller does not have it.
-	Get func(queue.Key) *object.Object
+	Base *controller.Base
 	// Request returns a request with an object and what it owns.
 	Request func(*trigger.Handler, *object.Object) *hook.HandlerRequest
 	// Accept checks what a daemon writes to an object, and returns it in the form to write.
 	Accept func(*trigger.Handler, *object.Object, *hook.HandlerResponse) (*hook.HandlerResponse, error)
-	// NewDetachedRun begins a run outside of the worker of the object. Its record names the reason.
-	NewDetachedRun func(ctx context.Context, o *object.Object, reason string) (context.Context, *controller.Run)
 	// Invoke calls a handler.
 	Invoke func(context.Context, *controller.Run, *hook.HandlerRequest, *trigger.Handler) (*hook.HandlerResponse, error)
 	// Write writes a response to the object of a run.
@@ -40,15 +37,13 @@ type Host struct {
 	Calls chan struct{}
 }
 
-// DefaultStopTimeout is how long a deleted object waits for its daemon to stop, unless the
-// daemon has a StopTimeout.
+// DefaultStopTimeout is how long a deleted object waits for its daemon to stop, unless the daemon has a StopTimeout.
 const DefaultStopTimeout = 30 * time.Second
 
 // StopTimeout returns how long a deleted object waits for the daemon.
 func StopTimeout(h *trigger.Handler) time.Duration { return cmp.Or(h.StopTimeout, DefaultStopTimeout) }
 
-// ErrConflict ends a daemon's write that would overwrite another client's change since the
-// daemon last saw the object.
+// ErrConflict ends a daemon's write that would overwrite another client's change since the daemon last saw the object.
 var ErrConflict = errors.New("another client changed the same fields")
 
 var errObjectGone = errors.New("the object is gone")
@@ -80,8 +75,7 @@ func NewLive(ctx, hostCtx context.Context, host *Host, h *trigger.Handler, o *ob
 		notified: make(chan struct{}, 1), seen: o}
 }
 
-// Changed receives when the object differs from what the daemon last saw, apart from the records
-// of handlers.
+// Changed receives when the object differs from what the daemon last saw, apart from the records of handlers.
 func (l *Live) Changed() <-chan struct{} { return l.changed }
 
 // Notify sends on Changed if the object is newer than what the daemon saw.
@@ -111,9 +105,8 @@ func (l *Live) Get() (*hook.HandlerRequest, error) {
 	return l.setSeen(now), nil
 }
 
-// Write writes a response to the current object and returns the stored object. It returns
-// ErrConflict, and writes nothing, if the response sets a field that changed since the daemon
-// last saw the object.
+// Write writes a response to the current object and returns the stored object. It returns ErrConflict, and writes
+// nothing, if the response sets a field that changed since the daemon last saw the object.
 func (l *Live) Write(a *hook.HandlerResponse) (*hook.HandlerRequest, error) {
 	if a == nil {
 		return l.Get()
@@ -125,7 +118,7 @@ func (l *Live) Write(a *hook.HandlerResponse) (*hook.HandlerRequest, error) {
 	if a, err = l.host.Accept(l.handler, now, a); err != nil {
 		return nil, err
 	}
-	ctx, run := l.host.NewDetachedRun(l.ctx, now, "daemon "+l.handler.Title()+" wrote")
+	ctx, run := l.host.Base.NewDetachedRun(l.ctx, now, "daemon "+l.handler.Title()+" wrote")
 	err = l.write(ctx, run, &trigger.Response{Response: a})
 	run.FinishDetached(l.ctx, err)
 	l.addRefused(run.Record.Refused())
@@ -160,7 +153,7 @@ func (l *Live) write(ctx context.Context, run *controller.Run, o *trigger.Respon
 
 // get returns the current object. The cache may not have our latest write yet.
 func (l *Live) get() (*object.Object, error) {
-	now, seen := l.host.Get(l.key), l.Seen()
+	now, seen := l.host.Base.Get(l.key), l.Seen()
 	switch {
 	case now == nil || now.UID() != l.uid:
 		return nil, errObjectGone
@@ -170,7 +163,6 @@ func (l *Live) get() (*object.Object, error) {
 	return now, nil
 }
 
-// setSeen records what the daemon sees.
 func (l *Live) setSeen(now *object.Object) *hook.HandlerRequest {
 	l.mu.Lock()
 	l.seen = now
@@ -185,7 +177,6 @@ func (l *Live) Seen() *object.Object {
 	return l.seen
 }
 
-// addRefused records the locations of refused writes.
 func (l *Live) addRefused(at []record.Location) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,7 +7,6 @@ package index
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"sync"
@@ -33,21 +32,17 @@ const (
 
 // Options are what an index needs of its controller.
 type Options struct {
-	// Controller is the controller as handlers see it, Resource the kind of the objects.
+	Base *controller.Base
+	// Controller is the controller as handlers see it.
 	Controller json.RawMessage
-	Resource   object.Resource
-	// Selects reports whether an object is handled.
-	Selects func(*object.Object) bool
-	// Watch opens watches of the objects.
-	Watch func(changed func(cache.Event)) []*cache.View
-	// CheckList returns an error if the ServiceAccount may not list the objects of a namespace.
-	CheckList func(ctx context.Context, namespace string) error
+	// Selections are the watches of its objects. Selects reports whether one is handled.
+	Selections []cache.Selection
+	Selects    func(*object.Object) bool
 	// Send makes a call, Backend is the process that gets it.
 	Send    func(context.Context, *hook.IndexRequest) error
 	Backend *backend.Membership
 	// Gate holds back calls until the process has what the feed sends.
 	Gate *Gate
-	Log  *slog.Logger
 }
 
 // Feed sends the handled objects to the index of the process, and then each change. A nil Feed has nothing to send.
@@ -59,11 +54,13 @@ type Feed struct {
 
 	mu    sync.Mutex
 	views []*cache.View
-	// listing means that the list has to be sent from its begin; before the first one, changes
-	// are ignored.
+	state
+}
+
+type state struct {
+	// listing means that the list has to be sent from its begin; before the first one, changes are ignored.
 	listing, started bool
-	// first means that the next call is the first of a list, and left is how many of the
-	// changes are of the list.
+	// first means that the next call is the first of a list, and left is how many of the changes are of the list.
 	first bool
 	left  int
 	// known are the latest states that were sent or are about to be, by UID.
@@ -80,22 +77,18 @@ type change struct {
 }
 
 // NewFeed returns a feed. Begin starts it.
-func NewFeed(options Options) *Feed {
-	return &Feed{Options: options, wake: make(chan struct{}, 1), changes: map[string]change{}}
-}
+func NewFeed(options Options) *Feed { return &Feed{Options: options, wake: make(chan struct{}, 1)} }
 
-// Begin opens watches of the feed's own, which also deliver the controller's own writes, waits
-// until they have delivered what exists, and sends from then on until the context ends. The first list comes with
-// Restart.
+// Begin opens watches of the feed's own, which also deliver the controller's own writes, waits until they have
+// delivered what exists, and sends from then on until the context ends. The first list comes with Restart.
 func (f *Feed) Begin(ctx context.Context) {
 	if f == nil {
 		return
 	}
 	f.mu.Lock()
-	f.listing, f.started, f.first = false, false, false
-	f.known, f.changes, f.order, f.views = nil, map[string]change{}, nil, nil
+	f.state, f.views = state{}, nil
 	f.mu.Unlock()
-	views := f.Watch(f.Changed)
+	views := lists.Map(f.Selections, func(s cache.Selection) *cache.View { return f.Base.Store.Watch(s, f.Changed) })
 	for _, view := range views {
 		select {
 		case <-view.Ready():
@@ -120,7 +113,6 @@ func (f *Feed) End() {
 	}
 }
 
-// run sends until the context ends.
 func (f *Feed) run(ctx context.Context) {
 	var retry trigger.Attempt
 	for ctx.Err() == nil {
@@ -132,16 +124,18 @@ func (f *Feed) run(ctx context.Context) {
 			}
 			continue
 		}
-		err := f.send(ctx, request, sent)
-		if err == nil {
+		switch err := f.send(ctx, request, sent); {
+		case err == nil:
 			f.sent(request, sent)
 			retry = trigger.Attempt{}
-			continue
-		}
-		if ctx.Err() == nil {
+		case ctx.Err() == nil:
 			f.failed(err)
 			retry.Failed(time.Now(), rand.Float64)
-			f.sleep(ctx, retryDelay(err, retry.Next))
+			delay, requested := hook.RetryDelay(err)
+			if !requested {
+				delay = time.Until(retry.Next)
+			}
+			f.sleep(ctx, delay)
 		}
 	}
 }
@@ -155,7 +149,7 @@ func (f *Feed) send(ctx context.Context, request *hook.IndexRequest, sent []chan
 			continue
 		}
 		checked[namespace] = true
-		if err := f.CheckList(ctx, namespace); err != nil {
+		if err := f.Base.Access.CheckList(ctx, f.Base.UserFor(namespace), f.Base.Resource(), namespace); err != nil {
 			return err
 		}
 	}
@@ -174,10 +168,7 @@ func (f *Feed) sleep(ctx context.Context, delay time.Duration) {
 	for {
 		select {
 		case <-f.wake:
-			f.mu.Lock()
-			listing := f.listing
-			f.mu.Unlock()
-			if listing {
+			if f.isListing() {
 				return
 			}
 		case <-end:
@@ -186,6 +177,12 @@ func (f *Feed) sleep(ctx context.Context, delay time.Duration) {
 			return
 		}
 	}
+}
+
+func (f *Feed) isListing() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.listing
 }
 
 // Restart sends everything again, because the process may be a new one.
@@ -224,12 +221,12 @@ func (f *Feed) Changed(e cache.Event) {
 
 // put adds an object that is new or differs. It is called with the lock held.
 func (f *Feed) put(o *object.Object) {
-	former := f.known[o.UID()]
-	if former != nil && o.Version() <= former.Version() {
+	previous := f.known[o.UID()]
+	if previous != nil && o.Version() <= previous.Version() {
 		return
 	}
 	f.known[o.UID()] = o
-	if former == nil || trigger.Differs(former, o) {
+	if previous == nil || trigger.Differs(previous, o) {
 		f.add(o, false)
 	}
 }
@@ -254,7 +251,8 @@ func (f *Feed) next() (*hook.IndexRequest, []change) {
 	if !f.first && len(f.order) == 0 {
 		return nil, nil
 	}
-	request := &hook.IndexRequest{Controller: f.Controller, APIVersion: f.Resource.APIVersion(), Kind: f.Resource.Kind, First: f.first}
+	of := f.Base.Resource()
+	request := &hook.IndexRequest{Controller: f.Controller, APIVersion: of.APIVersion(), Kind: of.Kind, First: f.first}
 	var sent []change
 	size := 0
 	for _, uid := range f.order {
@@ -276,9 +274,8 @@ func (f *Feed) next() (*hook.IndexRequest, []change) {
 
 // startList makes all handled objects pending. Deletions need not be sent before a list.
 func (f *Feed) startList() {
-	f.listing, f.first, f.started = false, true, true
 	dropped := lists.Map(f.order, func(uid string) queue.Key { return controller.KeyOf(f.changes[uid].object) })
-	f.known, f.changes, f.order = map[string]*object.Object{}, map[string]change{}, nil
+	f.state = state{first: true, started: true, known: map[string]*object.Object{}, changes: map[string]change{}}
 	f.Gate.open(dropped)
 	for _, view := range f.views {
 		for o := range view.All() {
@@ -290,13 +287,12 @@ func (f *Feed) startList() {
 	f.left = len(f.order)
 }
 
-// sent records that the process has changes. Of an object that has changed again, the later
-// change remains.
+// sent records that the process has changes. Of an object that has changed again, the later change remains.
 func (f *Feed) sent(request *hook.IndexRequest, sent []change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.listing {
-		return // The process may be a former one.
+		return // The process may be another one now.
 	}
 	var keys []queue.Key
 	var again []string
@@ -320,19 +316,11 @@ func (f *Feed) sent(request *hook.IndexRequest, sent []change) {
 // failed records a failed call. If the process rejects it, it gets everything again.
 func (f *Feed) failed(err error) {
 	f.Backend.SetIndexError(err)
-	f.Log.Warn("index not sent; retrying", "error", failure.OneLine(err))
+	f.Base.Log.Warn("index not sent; retrying", "error", failure.OneLine(err))
 	code := hook.StatusCode(err)
 	if code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusTooManyRequests {
 		f.Restart()
 	}
-}
-
-// retryDelay returns the delay that the process requests, else that of the backoff.
-func retryDelay(err error, next time.Time) time.Duration {
-	if requested, is := hook.RetryDelay(err); is {
-		return requested
-	}
-	return time.Until(next)
 }
 
 // wakeUp ends a wait of the feed, now or the next one.

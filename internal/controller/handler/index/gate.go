@@ -115,15 +115,11 @@ func (g *Gate) IsHeld(key queue.Key) bool {
 
 // Len returns the number of objects that wait.
 func (g *Gate) Len() int {
-	if g == nil {
-		return 0
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.waiting)
 }
 
-// requeue queues an object again, for all that it has waited with.
 func (g *Gate) requeue(key queue.Key, causes queue.Causes) {
 	for _, cause := range causes.List() {
 		g.Add(key, cause)

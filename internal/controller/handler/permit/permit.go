@@ -118,8 +118,7 @@ func (s *Set) checkApplied(n *hook.HandlerRequest, a hook.AppliedObject) error {
 	return err
 }
 
-// ResourceToApply returns the kind of an object to apply, or an error if the program may not
-// apply it.
+// ResourceToApply returns the kind of an object to apply, or an error if the program may not apply it.
 func (s *Set) ResourceToApply(ownNamespace string, o *object.Object) (object.Resource, error) {
 	all := s.permissions(verbApply, o.APIVersion(), o.Kind())
 	for _, w := range all {
@@ -222,8 +221,7 @@ func NamespaceFor(resource object.Resource, ownNamespace, namespace string) stri
 	return namespace
 }
 
-// checkNamespace returns an error if a namespaced object has no namespace, or one to which the
-// program is not limited.
+// checkNamespace returns an error if a namespaced object has no namespace, or one to which the program is not limited.
 func (s *Set) checkNamespace(resource object.Resource, ownNamespace, namespace string) error {
 	namespace = NamespaceFor(resource, ownNamespace, namespace)
 	switch {
