@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	rbac "k8s.io/api/rbac/v1"
 
@@ -26,7 +27,7 @@ type Controller struct {
 
 // Controller returns what a controller needs whose object is of a kind.
 func (o *Process) Controller(kind object.Resource, c *compile.Compiled) Controller {
-	return Controller{c.Name(), c.Account, o.all(kind, c)}
+	return Controller{c.Name(), c.Account, o.needs(kind, c)}
 }
 
 // Grant says how to grant what controllers need.
@@ -130,4 +131,16 @@ func (g *Grant) identityRoles(account identity.Account, rules []NamespaceRules) 
 
 func subjectOfAccount(account identity.Account) rbac.Subject {
 	return rbac.Subject{Kind: rbac.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}
+}
+
+// accountPrefix is how the API server names the users of ServiceAccounts.
+const accountPrefix = "system:serviceaccount:"
+
+// subjectOf returns the subject of a role binding, with a placeholder for an unknown user.
+func subjectOf(user string) rbac.Subject {
+	if account, ok := strings.CutPrefix(user, accountPrefix); ok {
+		namespace, name, _ := strings.Cut(account, ":")
+		return rbac.Subject{Kind: rbac.ServiceAccountKind, Name: name, Namespace: namespace}
+	}
+	return rbac.Subject{Kind: rbac.UserKind, APIGroup: rbac.GroupName, Name: cmp.Or(user, "USER")}
 }
