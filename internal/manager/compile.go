@@ -68,7 +68,7 @@ func (m *Manager) CompileNamed(ctx context.Context, name string) (*Compiled, err
 		}
 		m.setStatusOwners(compiled)
 		refused, _ := errors.AsType[*compile.Refusal](m.controllers.RefusalOf(name))
-		return &Compiled{compiled, refused, m.controllers.Health()[name].Held.Count > 0}, nil
+		return &Compiled{compiled, refused, m.controllers.Healths()[name].Held.Count > 0}, nil
 	}
 	kindName, object, _ := strings.Cut(name, "/")
 	kinds := compile.Kinds()

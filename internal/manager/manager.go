@@ -36,6 +36,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/kinds"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
+	"github.com/setpoint-dev/setpoint/internal/manager/running"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/recording"
@@ -72,10 +73,12 @@ func New(o Options) (*Manager, error) {
 	}
 	m := &Manager{options: o, connections: webhook.NewConnectionLimiter(serving.MaxOpenFiles() / 2), started: time.Now(),
 		dependencies: dependencies{
-			Process: cmp.Or(o.Name, programName), Log: o.Log, Client: client, Resolver: &kinds.Resolver{Client: client},
-			InFlight: calls.NewInFlight(), Endpoints: calls.NewEndpoints(), Recorders: &recording.Recorders{},
-			Unrecorded: o.History.Off && o.Recording.File == "", Inline: o.Inline,
-			Selector: o.controllerSelector(), GoControllers: o.GoControllers, Namespace: o.Namespace,
+			Dependencies: running.Dependencies{
+				Log: o.Log, Client: client, Resolver: &kinds.Resolver{Client: client}, InFlight: calls.NewInFlight(),
+				Endpoints: calls.NewEndpoints(), Recorders: &recording.Recorders{}, Unrecorded: o.History.Off && o.Recording.File == "",
+			},
+			Process: cmp.Or(o.Name, programName), Inline: o.Inline, Selector: o.controllerSelector(), GoControllers: o.GoControllers,
+			Namespace: o.Namespace,
 		}}
 	m.Environment = m.compileEnvironment
 	m.History = inspect.NewHistory(o.History, m.started)
@@ -119,7 +122,7 @@ func New(o Options) (*Manager, error) {
 	}
 	m.Others = &conflicts.Others{Client: client, DevRun: o.DevRun, Environment: m.compileEnvironment}
 	m.Webhooks = newWebhooks(m)
-	m.controllers = controllers.New(m.dependencies)
+	m.controllers = controllers.NewSet(m.dependencies)
 	if m.processLease != nil {
 		m.processLease.OnHeld = m.Webhooks.Publish
 	}

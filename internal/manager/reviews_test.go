@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
+	"github.com/setpoint-dev/setpoint/internal/manager/running"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/recording"
@@ -24,7 +25,7 @@ import (
 func withControllers(m *Manager) {
 	m.InFlight, m.CRDs, m.options.Config = calls.NewInFlight(), crds.NewInstaller(crds.Options{}), &rest.Config{}
 	m.Webhooks = newWebhooks(m)
-	m.controllers = controllers.New(m.dependencies)
+	m.controllers = controllers.NewSet(m.dependencies)
 }
 
 // denyAllProgram denies all requests.
@@ -39,8 +40,8 @@ func denyAllProgram(name string) *admission.Program {
 
 // A review in flight while its controller is deleted leaves nothing in memory.
 func TestWebhookServerDropsRemovedControllers(t *testing.T) {
-	m := &Manager{dependencies: dependencies{Log: slog.New(slog.DiscardHandler), Metrics: serving.NewMetrics(),
-		History: inspect.NewHistory(inspect.HistoryOptions{}, time.Now()), Recorders: &recording.Recorders{}}}
+	m := &Manager{dependencies: dependencies{Dependencies: running.Dependencies{Log: slog.New(slog.DiscardHandler), Metrics: serving.NewMetrics(),
+		History: inspect.NewHistory(inspect.HistoryOptions{}, time.Now()), Recorders: &recording.Recorders{}}}}
 	withControllers(m)
 	key, review := queue.Key{Namespace: "kind", Name: "policy"}, admission.ReviewRecord{Program: "policy", Webhook: "no", Result: admission.Denied}
 	m.Webhooks.Set(key, denyAllProgram("policy"))

@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/memory"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -26,10 +27,14 @@ import (
 type History = inspect.HistoryOptions
 
 // Inspect returns the state of this process. It works before Run and in standby replicas.
-func (m *Manager) Inspect() inspect.Source { return &source{m} }
+func (m *Manager) Inspect() inspect.Source { return &source{m.controllers, m} }
 
 // source implements inspect.CallSource for a Manager.
-type source struct{ manager *Manager }
+type source struct {
+	*controllers.Set
+
+	manager *Manager
+}
 
 // Name implements inspect.Source.
 func (s *source) Name() string { return s.manager.Process }
@@ -44,15 +49,10 @@ func (s *source) Process(context.Context) (inspect.Process, error) {
 		Selector: m.options.Selector, LogLevel: logLevel(m.Log), Watches: watches(m.Store), History: m.History.Stats(),
 		Series: m.History.Series("", time.Now()),
 	}
-	for _, health := range m.controllers.Health() {
+	for _, health := range m.controllers.Healths() {
 		p.Queue.Add(health.Queue)
 	}
 	return p, nil
-}
-
-// Controllers implements inspect.Source.
-func (s *source) Controllers(context.Context) ([]inspect.Controller, error) {
-	return s.manager.controllers.Inspect(), nil
 }
 
 // watches returns the watches of a store.
@@ -67,16 +67,6 @@ func watches(store *cache.Cache) []inspect.Watch {
 	return all
 }
 
-// Objects implements inspect.Source.
-func (s *source) Objects(_ context.Context, controller string, q inspect.Query) (inspect.Page, error) {
-	return s.manager.controllers.Objects(controller, q)
-}
-
-// States implements inspect.Source.
-func (s *source) States(_ context.Context, ref object.Ref) ([]inspect.ObjectState, error) {
-	return s.manager.controllers.States(ref), nil
-}
-
 // Runs implements inspect.Source.
 func (s *source) Runs(_ context.Context, ref object.Ref, limit int) ([]inspect.Run, error) {
 	return s.withProcess(s.manager.History.Runs(ref, limit)), nil
@@ -84,7 +74,7 @@ func (s *source) Runs(_ context.Context, ref object.Ref, limit int) ([]inspect.R
 
 // Reviews implements inspect.Source.
 func (s *source) Reviews(_ context.Context, controller string, detailed bool) ([]inspect.Run, error) {
-	if !s.manager.controllers.Has(controller) {
+	if !s.Has(controller) {
 		return nil, fmt.Errorf("controller %q: %w", controller, failure.ErrNotFound)
 	}
 	return s.withProcess(s.manager.History.Reviews(controller, detailed)), nil
@@ -153,7 +143,7 @@ func (l *digestCache) update(s *source) {
 		return
 	}
 	l.updated = time.Now()
-	if digest := s.manager.controllers.Digest(); digest != l.digest {
+	if digest := s.StateDigest(); digest != l.digest {
 		l.digest = digest
 		s.manager.History.NotifyChange()
 	}

@@ -25,10 +25,8 @@ import (
 
 // compilation compiles controllers, and says why one may not run.
 type compilation struct {
-	*Dependencies
-	declared   *declarations
-	registry   *registry
-	queue      *queue.Queue
+	shared
+
 	crdWatches *crdWatches
 	// readers read the code of inline hooks, by controller. Only the worker of the queue uses them.
 	readers map[queue.Key]*configmap.Reader
@@ -36,10 +34,10 @@ type compilation struct {
 	inline *calls.Compiler
 }
 
-// compile returns the programs of a controller object if it may run.
-func (c *compilation) compile(ctx context.Context, key queue.Key, declared *object.Object) (*compile.Compiled, error) {
+// compileDeclared returns the programs of a controller object if it may run.
+func (c *compilation) compileDeclared(ctx context.Context, key queue.Key, declared *object.Object) (*compile.Compiled, error) {
 	env := c.Environment()
-	env.Sources, env.FormerLogic = c.reader(key), c.revisions().Former
+	env.Sources, env.FormerLogic = c.reader(key), c.revisions().Previous
 	if c.inline != nil {
 		env.Inline = c.inline.Compile
 	}
@@ -86,7 +84,7 @@ func (c *compilation) checkRunnable(ctx context.Context, key queue.Key, declared
 			compiled.Notes = append(compiled.Notes, note)
 		}
 	}
-	if err := c.registry.checkConflict(key, conflicts.Rank(declared), compiled); err != nil {
+	if err := c.registry.all().checkConflict(key, conflicts.Rank(declared), compiled); err != nil {
 		return err
 	}
 	if err := c.Others.Check(conflicts.Rank(declared), compiled); err != nil {
@@ -143,7 +141,7 @@ func (c *compilation) compileGoController(ctx context.Context, key queue.Key, i 
 		return nil, err
 	}
 	compiled.SetUnserved()
-	if err = c.registry.checkConflict(key, goControllerRank(i), compiled); err == nil {
+	if err = c.registry.all().checkConflict(key, goControllerRank(i), compiled); err == nil {
 		err = c.Permissions.Check(ctx, object.Resource{}, compiled)
 	}
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,10 +23,8 @@ import (
 
 // ownership makes this Setpoint the owner of controller objects, and gives up those that it does not select any more.
 type ownership struct {
-	*Dependencies
-	declared *declarations
-	registry *registry
-	queue    *queue.Queue
+	shared
+
 	// unselected is set when controller objects may have left the selection.
 	unselected atomic.Bool
 }
@@ -42,18 +41,18 @@ func (w *ownership) take(ctx context.Context, key queue.Key) (bool, error) {
 		return false, nil
 	}
 	managedBy := compile.StoredStatus(stored).ManagedBy
-	if reflect.DeepEqual(managedBy, own) || managedBy == nil && w.registry.hasTaken(key, stored) {
+	if reflect.DeepEqual(managedBy, own) || managedBy == nil && w.registry.get(key).taken == stored.UID() {
 		return true, nil
 	}
 	if other, _ := w.Owners.Other(ctx, stored); other != nil {
 		return false, nil
 	}
-	// A null removes the namespaces of a former owner.
+	// A null removes the namespaces of a previous owner.
 	change := map[string]any{"managedBy": map[string]any{"lease": own.Lease, "namespaces": own.Namespaces}}
 	if err := w.declared.patchStatus(ctx, key, stored, change); err != nil {
 		return false, fmt.Errorf("store the owner in the status of %s: %w", key, err)
 	}
-	w.registry.setTaken(key, stored)
+	w.registry.change(key, func(e *controllerEntry) { e.taken = strings.Clone(stored.UID()) })
 	return true, nil
 }
 
