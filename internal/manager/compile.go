@@ -120,8 +120,7 @@ func (m *Manager) setStatusOwners(compiled *compile.Compiled) {
 	}
 }
 
-// DryRunTools returns the tools of programs that store nothing: the API server receives their
-// writes as dry runs.
+// DryRunTools returns the tools of programs that store nothing: the API server receives their writes as dry runs.
 func (m *Manager) DryRunTools() controller.Tools {
 	return controller.Tools{Store: m.Store, Writer: m.dryRunWriter(), Access: m.Permissions.Accounts, Log: m.Log,
 		Resolve: m.Resolver.Resolve, Known: m.Resolver.Known.Find}

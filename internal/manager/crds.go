@@ -12,9 +12,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 )
 
-// newInstaller returns the installer of the CRDs of controllers, unless SkipCRDs is set or a Go
-// program declares all controllers, and of those of the options. An upgrade of Setpoint's own
-// CRDs is never refused.
+// newInstaller returns the installer of the CRDs of controllers, unless SkipCRDs is set or a Go program declares all
+// controllers, and of those of the options. An upgrade of Setpoint's own CRDs is never refused.
 func newInstaller(m *Manager) (*crds.Installer, error) {
 	o := &m.options
 	installer := crds.Options{
@@ -38,9 +37,8 @@ func newInstaller(m *Manager) (*crds.Installer, error) {
 	return crds.NewInstaller(installer), nil
 }
 
-// awaitCRDsAsStandby waits until the CRDs are served that the leader installs. A leader of
-// an older release never installs them: it stops in a rolling update as soon as this
-// replica is ready.
+// awaitCRDsAsStandby waits until the CRDs are served that the leader installs. A leader of an older release never
+// installs them: it stops in a rolling update as soon as this replica is ready.
 func (m *Manager) awaitCRDsAsStandby(ctx context.Context) error {
 	if m.Leader.Leads() {
 		return nil
@@ -50,9 +48,8 @@ func (m *Manager) awaitCRDsAsStandby(ctx context.Context) error {
 	return m.CRDs.Await(ctx)
 }
 
-// ownObjects are the objects that this Manager depends on. Its webhooks exempt them: with
-// its hook down, a review of Leases would end the leadership that could remove the
-// webhook.
+// ownObjects are the objects that this Manager depends on. Its webhooks exempt them: with its hook down, a review of
+// Leases would end the leadership that could remove the webhook.
 func (m *Manager) ownObjects() register.ExemptObjects {
 	o := &m.options
 	own := register.ExemptObjects{Leases: []types.NamespacedName{

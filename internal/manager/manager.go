@@ -196,15 +196,13 @@ func (m *Manager) Ready() <-chan struct{} { return m.controllers.Ready() }
 // Leads reports whether this process is the leader; without leader election it always is, once it runs.
 func (m *Manager) Leads() bool { return m.Leader.Leads() }
 
-// HookRestarted syncs all parents of the controllers with a hook at an address, host or
-// host:port.
+// HookRestarted syncs all parents of the controllers with a hook at an address, host or host:port.
 func (m *Manager) HookRestarted(address string) {
 	m.Endpoints.SetUp(address)
 	m.controllers.HookRestarted(address)
 }
 
-// HookDown marks the controllers with a hook at an address, host or host:port, as not ready
-// until HookRestarted.
+// HookDown marks the controllers with a hook at an address, host or host:port, as not ready until HookRestarted.
 func (m *Manager) HookDown(address string, err error) { m.Endpoints.SetDown(address, err) }
 
 // compileEnvironment returns what the compiler depends on.
@@ -238,8 +236,7 @@ func (m *Manager) compileEnvironment() compile.Environment {
 	}
 }
 
-// called counts a call of a hook. Calls of handlers and reviews are counted by their names
-// instead.
+// called counts a call of a hook. Calls of handlers and reviews are counted by their names instead.
 func (m *Manager) called(program, address string, e call.Result) {
 	m.Endpoints.RecordCall(program, address, e)
 	m.Metrics.ObserveHookCall(program, address, e)

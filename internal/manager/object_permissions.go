@@ -93,8 +93,7 @@ func (p *ObjectPermissions) AbsentNamespaces(ctx context.Context, all []rbac.Con
 	return rbac.AbsentNamespaces(ctx, p.client, names)
 }
 
-// Stored returns the controller objects of the cluster, by kind and name. Kinds that are not
-// installed have none.
+// Stored returns the controller objects of the cluster, by kind and name. Kinds that are not installed have none.
 func (p *ObjectPermissions) Stored(ctx context.Context) ([]*object.Object, error) {
 	var all []*object.Object
 	writer := apply.New(p.client, apply.Options{DryRun: true})
@@ -128,9 +127,8 @@ func definedResources(definitions []*object.Object) ([]object.Resource, error) {
 	return all, nil
 }
 
-// ProgramManifests returns what a program with these controllers needs in the namespace of the
-// options, as YAML: a ServiceAccount, the Secrets that the program fills, roles and bindings.
-// Adjust may add rules.
+// ProgramManifests returns what a program with these controllers needs in the namespace of the options, as YAML: a
+// ServiceAccount, the Secrets that the program fills, roles and bindings. Adjust may add rules.
 func ProgramManifests(all []*compile.Compiled, o Options, serviceAccount string,
 	adjust func([]rbac.NamespaceRules) []rbac.NamespaceRules) ([]byte, error) {
 	required, err := RequiredPermissions(all, o)

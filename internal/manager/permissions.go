@@ -12,8 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 )
 
-// RequiredPermissions returns the permissions that a Go program needs to run these controllers
-// with these options.
+// RequiredPermissions returns the permissions that a Go program needs to run these controllers with these options.
 func RequiredPermissions(all []*compile.Compiled, o Options) (rbac.Permissions, error) {
 	o = o.withDefaults()
 	process := o.process()

@@ -77,9 +77,8 @@ func User(ctx context.Context, config *rest.Config) string {
 	return cmp.Or(rbac.Username(ctx, client), "an unknown user")
 }
 
-// refusal returns why a valid controller object does not run: what its condition Accepted
-// says or, if that is missing or of an earlier generation, what conflicts in the cluster.
-// The notes name what could not be checked.
+// refusal returns why a valid controller object does not run: what its condition Accepted says or, if that is missing
+// or of an earlier generation, what conflicts in the cluster. The notes name what could not be checked.
 func (m *Manager) refusal(ctx context.Context, declared *object.Object, compiled *compile.Compiled) (why *compile.Refusal, notes []string,
 	err error) {
 	condition := meta.FindStatusCondition(compile.StoredStatus(declared).Conditions, setpoint.ConditionAccepted)

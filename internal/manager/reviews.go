@@ -127,8 +127,7 @@ func (m *Manager) reviewCode(ctx context.Context) {
 // to do: nothing, or start the process again: it registers its webhooks.
 const reasonProcessGone = "ProcessGone"
 
-// removeStaleWebhooks removes webhook configurations of processes that are gone, if Setpoint
-// has the permissions.
+// removeStaleWebhooks removes webhook configurations of processes that are gone, if Setpoint has the permissions.
 func (m *Manager) removeStaleWebhooks(ctx context.Context) {
 	if !canRemoveStaleWebhooks(ctx, m.Client, m.Log) {
 		return

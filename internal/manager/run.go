@@ -20,8 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
-// runControllers runs the controllers and the leader election. The Lease is held until all
-// work has stopped.
+// runControllers runs the controllers and the leader election. The Lease is held until all work has stopped.
 func (m *Manager) runControllers(ctx context.Context) error {
 	defer m.Store.Close()
 	defer m.Events.Close()
@@ -112,8 +111,7 @@ func (m *Manager) serving() serving.Options {
 	}
 }
 
-// checkHealth returns what a process that belongs to this one says of its health, or why one of
-// them is unhealthy.
+// checkHealth returns what a process that belongs to this one says of its health, or why one of them is unhealthy.
 func (m *Manager) checkHealth() ([]byte, error) {
 	if err := m.InFlight.CheckStuck(); err != nil || m.options.Health == nil {
 		return nil, err

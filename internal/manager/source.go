@@ -161,8 +161,7 @@ func (m *Manager) segment() recording.Segment {
 	return recording.Segment{Process: m.Process, Version: m.options.Version, Began: time.Now()}
 }
 
-// startRecording records to the configured file until it is stopped. An error while it records ends the recording
-// only.
+// startRecording records to the configured file until it is stopped. An error while it records ends the recording only.
 func (m *Manager) startRecording() (stop func(), err error) {
 	o := m.options.Recording
 	if o.File == "" {
@@ -209,8 +208,7 @@ func (s *source) Record(ctx context.Context, filter recording.Filter, out io.Wri
 	return recorder.Record(ctx, recording.NewStream(out, s.manager.segment()))
 }
 
-// leveled is a log handler whose level can change, as those of package flags. A Go program may have
-// another one.
+// leveled is a log handler whose level can change, as those of package flags. A Go program may have another one.
 type leveled interface{ LogLevel() *slog.LevelVar }
 
 // logLevel returns the level of the log; "" if it cannot change.

@@ -102,8 +102,7 @@ func Find(a, b *compile.Compiled) (Conflict, bool) {
 	return sharedFinalizer(a, b)
 }
 
-// conflictReason returns what two programs with the same parents would both write; "" for
-// nothing.
+// conflictReason returns what two programs with the same parents would both write; "" for nothing.
 func conflictReason(a, b *composite.Program) string {
 	for _, rule := range a.Children {
 		if _, both := b.Children.For(rule.Resource.GroupKind()); both {
@@ -114,8 +113,7 @@ func conflictReason(a, b *composite.Program) string {
 	case a.Children.Rolling() && b.Children.Rolling():
 		return "both store revisions of them for rolling updates"
 	case a.Fields != b.Fields:
-		// Only the API server knows which parents a field selector matches, so the status
-		// owner of a parent is unknown.
+		// Only the API server knows which parents a field selector matches, so the status owner of a parent is unknown.
 		return "only one of the two selects them by fields"
 	}
 	return ""

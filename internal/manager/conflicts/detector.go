@@ -20,9 +20,8 @@ import (
 // DetectInterval is the interval of detection.
 const DetectInterval = 15 * time.Second
 
-// Detector detects Metacontrollers in the same cluster. Two controllers of the
-// same objects would fight, so a metacontroller.k8s.io controller runs here only if no
-// Metacontroller runs it.
+// Detector detects Metacontrollers in the same cluster. Two controllers of the same objects would fight, so a
+// metacontroller.k8s.io controller runs here only if no Metacontroller runs it.
 type Detector struct {
 	find func(context.Context) ([]metacontroller, error)
 	now  func() time.Time
@@ -65,8 +64,7 @@ func (d *Detector) refresh(ctx context.Context) error {
 	return nil
 }
 
-// Check refuses a controller object that a Metacontroller runs. The note says what could
-// not be checked.
+// Check refuses a controller object that a Metacontroller runs. The note says what could not be checked.
 func (d *Detector) Check(ctx context.Context, declared *object.Object) (note string, err error) {
 	if plan.Annotation(declared, setpoint.AnnotationIgnoreMetacontroller) == "true" {
 		return "", nil

@@ -37,8 +37,7 @@ type metacontroller struct {
 // MetacontrollerName is the name of its image and Lease, and the value of its name label.
 const MetacontrollerName = "metacontroller"
 
-// leaseMaxAge is the age of a Lease that still counts: twice Metacontroller's default
-// lease duration.
+// leaseMaxAge is the age of a Lease that still counts: twice Metacontroller's default lease duration.
 const leaseMaxAge = 30 * time.Second
 
 // The resources in which Metacontroller is detected.
@@ -68,8 +67,7 @@ func (f finder) find(ctx context.Context) ([]metacontroller, error) {
 	return found, err
 }
 
-// workloads reads the tables of the API server: they have the images, and are much smaller
-// than the objects.
+// workloads reads the tables of the API server: they have the images, and are much smaller than the objects.
 func (f finder) workloads(ctx context.Context, resource object.Resource) ([]metacontroller, error) {
 	var found []metacontroller
 	for next := ""; ; {
@@ -159,8 +157,7 @@ func (f finder) leaseHolders(ctx context.Context) ([]metacontroller, error) {
 	return found, nil
 }
 
-// targetSelector returns the label selector in the flags of a Metacontroller; nil if it has
-// none, or an invalid one.
+// targetSelector returns the label selector in the flags of a Metacontroller; nil if it has none, or an invalid one.
 func targetSelector(containers []corev1.Container) labels.Selector {
 	for _, c := range containers {
 		words := slices.Concat(c.Command, c.Args)

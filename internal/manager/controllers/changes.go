@@ -127,8 +127,7 @@ func (c *changes) CredentialsRenewed(name string) {
 	}
 }
 
-// requeueConflicting enqueues controllers that conflict with this one, or did before it
-// changed.
+// requeueConflicting enqueues controllers that conflict with this one, or did before it changed.
 func (c *changes) requeueConflicting(key queue.Key) {
 	changed := c.registry.get(key).running
 	c.enqueue(queue.Cause{Kind: queue.RelatedChanged, Detail: "CompositeController", Object: key},
@@ -172,8 +171,7 @@ func (c *changes) watchMetacontrollers(ctx context.Context) {
 	}, conflicts.DetectInterval)
 }
 
-// compileAgain compiles a controller of the program again whenever that may have another
-// result.
+// compileAgain compiles a controller of the program again whenever that may have another result.
 func (c *changes) compileAgain(ctx context.Context, own GoController) {
 	for {
 		select {

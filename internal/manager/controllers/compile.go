@@ -179,8 +179,7 @@ func (w *crdWatches) environment(env compile.Environment) compile.Environment {
 	}
 	env.ResolveKind = func(ctx context.Context, apiVersion, kind string) (object.Resource, error) {
 		resource, err := resolveKind(ctx, apiVersion, kind)
-		// The plural of a kind that is not served is a guess. If it is wrong, a retry
-		// finds the kind later.
+		// The plural of a kind that is not served is a guess. If it is wrong, a retry finds the kind later.
 		guess, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(apiVersion, kind))
 		return resource, w.watchOf(resource, err, guess.Resource+"."+guess.Group)
 	}

@@ -121,8 +121,7 @@ func (s *controllerState) overallCondition(health controller.Health) conditionSt
 	return s.ready(understood, health)
 }
 
-// registeredCondition reports whether the API server calls the controller's webhooks, if
-// it has any.
+// registeredCondition reports whether the API server calls the controller's webhooks, if it has any.
 func (s *controllerState) registeredCondition() conditionState {
 	if s.running == nil || s.running.Admission == nil {
 		return conditionState{ok: true}
@@ -222,8 +221,7 @@ func HasHeldDeletions(conditions []metav1.Condition) bool {
 	return meta.IsStatusConditionTrue(conditions, setpoint.ConditionDeletionsHeld)
 }
 
-// deletionsHeldCondition reports whether the deletion guard holds deletions, and how to
-// confirm them.
+// deletionsHeldCondition reports whether the deletion guard holds deletions, and how to confirm them.
 func deletionsHeldCondition(name string, held controller.HeldDeletions) conditionState {
 	if held.Count == 0 {
 		return conditionState{false, setpoint.ReasonNothingHeld, "no deletions are held"}

@@ -112,8 +112,7 @@ func (d *declarations) patchFinalizedKinds(ctx context.Context, key queue.Key, o
 	return nil
 }
 
-// patch patches a controller object or a subresource such as "/status". The result is in
-// the cache when it returns.
+// patch patches a controller object or a subresource such as "/status". The result is in the cache when it returns.
 func (d *declarations) patch(ctx context.Context, key queue.Key, part string, change map[string]any) error {
 	kind := d.kinds[key.Namespace]
 	data, err := d.sendPatch(ctx, kind.Resource.Path("", key.Name)+part, change)
@@ -193,8 +192,7 @@ type reportedStatus struct {
 	status, stored setpoint.ControllerStatus
 }
 
-// previous returns the status that was written, if it is unchanged in the object, else the
-// stored one.
+// previous returns the status that was written, if it is unchanged in the object, else the stored one.
 func (r *reportedStatus) previous(o *object.Object) setpoint.ControllerStatus {
 	stored := comparableStatus(o)
 	if r.written && equality.Semantic.DeepEqual(stored, r.stored) {

@@ -20,9 +20,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// releaser removes finalizers from parents: for deleted controllers, and where a
-// controller has no finalize hook, or no longer the kind of parents. The progress is stored
-// in the controller objects, so that the next leader continues.
+// releaser removes finalizers from parents: for deleted controllers, and where a controller has no finalize hook, or no
+// longer the kind of parents. The progress is stored in the controller objects, so that the next leader continues.
 type releaser struct {
 	shared
 
@@ -118,8 +117,7 @@ func (l *releaser) releaseOutside(ctx context.Context, key queue.Key, o *object.
 	return nil
 }
 
-// patchReleased removes kinds from the status, and Setpoint's finalizer from the controller
-// object if no kind is left.
+// patchReleased removes kinds from the status, and Setpoint's finalizer from the controller object if no kind is left.
 func (l *releaser) patchReleased(ctx context.Context, key queue.Key, o *object.Object, gone []compile.ResourceName) error {
 	kind := l.declared.kinds[key.Namespace]
 	before := compile.StoredStatus(o).Finalizes
@@ -183,8 +181,7 @@ func (a *shared) trySetFinalizer(ctx context.Context, key queue.Key, r *running.
 	return a.declared.patchFinalizers(ctx, key, declared, append(declared.Finalizers(), setpoint.FinalizerReleaseParents))
 }
 
-// restoreHeldDeletions restores the deletions that a starting controller held when its
-// status was last written.
+// restoreHeldDeletions restores the deletions that a starting controller held when its status was last written.
 func (a *shared) restoreHeldDeletions(key queue.Key, r *running.Controller) {
 	if stored := a.declared.get(key); r.Deletions != nil && stored != nil && HasHeldDeletions(compile.StoredStatus(stored).Conditions) {
 		r.Deletions.RestoreHeld()

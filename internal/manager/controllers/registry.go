@@ -173,8 +173,7 @@ type controllerState struct {
 	absent []string
 	// kinds are those of a suspended controller.
 	kinds controllerKinds
-	// releasing is the progress, or the error, of removing finalizers while the object
-	// is being deleted; "" otherwise.
+	// releasing is the progress, or the error, of removing finalizers while the object is being deleted; "" otherwise.
 	releasing string
 	// notes are warnings about an accepted spec; unstored is that of compile.Compiled.
 	notes    []string

@@ -225,8 +225,7 @@ func (cs *Set) runGoControllers(ctx context.Context) error {
 	return group.Wait()
 }
 
-// logGoControllers logs the conditions of a Go program's controllers when they change, since
-// they have no status.
+// logGoControllers logs the conditions of a Go program's controllers when they change, since they have no status.
 func (cs *Set) logGoControllers(ctx context.Context) {
 	logged := map[queue.Key]conditionState{}
 	wait.UntilWithContext(ctx, func(context.Context) {

@@ -26,8 +26,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/rollout"
 )
 
-// reportEvery is the interval of status reports, and so the least time between two writes of
-// one status.
+// reportEvery is the interval of status reports, and so the least time between two writes of one status.
 const reportEvery = time.Second
 
 // reporter stores the status of controller objects, and records events on them when it changes.
@@ -55,16 +54,14 @@ func (r *reporter) reportStatuses(ctx context.Context) {
 	}, reportEvery)
 }
 
-// ResetReported forces new reports: another leader, or another CRD schema, may have changed
-// what is stored.
+// ResetReported forces new reports: another leader, or another CRD schema, may have changed what is stored.
 func (r *reporter) ResetReported() {
 	for key := range r.registry.all() {
 		r.registry.change(key, func(e *controllerEntry) { e.lastReported = reportedStatus{} })
 	}
 }
 
-// reportStatus stores the status of one controller object if it has changed. The next report
-// retries a failure.
+// reportStatus stores the status of one controller object if it has changed. The next report retries a failure.
 func (r *reporter) reportStatus(ctx context.Context, e *controllerEntry) {
 	if r.cached(e) == nil || e.refused(setpoint.ReasonConflictingSetpoint) {
 		return

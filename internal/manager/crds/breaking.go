@@ -141,8 +141,7 @@ func asJSON(value any) string {
 	return string(text)
 }
 
-// property returns the schema of a property, or that of additional properties; nil if
-// there is neither.
+// property returns the schema of a property, or that of additional properties; nil if there is neither.
 func property(s *spec.Schema, name string) *spec.Schema {
 	if own, has := s.Properties[name]; has {
 		return &own

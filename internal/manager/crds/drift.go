@@ -125,8 +125,7 @@ func (i *Installer) check(ctx context.Context, c *drift) error {
 	return nil
 }
 
-// Problem returns how the CRD of a kind differs from Setpoint's, with a reason; nil if it does
-// not.
+// Problem returns how the CRD of a kind differs from Setpoint's, with a reason; nil if it does not.
 func (i *Installer) Problem(resource object.Resource) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()

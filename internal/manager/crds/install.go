@@ -27,8 +27,7 @@ import (
 type Options struct {
 	// Install are the CRDs to install.
 	Install []Manifest
-	// Corrected are CRDs to apply again when another manager changes them; Skip only reports
-	// such changes.
+	// Corrected are CRDs to apply again when another manager changes them; Skip only reports such changes.
 	Corrected []Manifest
 	Skip      bool
 	// Program is the name of the program in events.

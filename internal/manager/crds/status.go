@@ -54,8 +54,7 @@ func holdConditions(items *spec.Schema) bool {
 	return !slices.ContainsFunc(items.Required, func(name string) bool { return !slices.Contains(written, name) })
 }
 
-// HasStatusConditions reports whether a CRD that Setpoint does not install has conditions
-// in its status schema.
+// HasStatusConditions reports whether a CRD that Setpoint does not install has conditions in its status schema.
 func HasStatusConditions(stored *object.Object, ours Manifest) (bool, error) {
 	var shape definition
 	if err := json.Unmarshal(ours.JSON(), &shape); err != nil {

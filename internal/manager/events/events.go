@@ -162,9 +162,8 @@ type queued struct {
 	user string
 }
 
-// queue sends events in the background. client-go's broadcaster has a queue of 1000 and one
-// writer, and drops what comes in a burst of many objects. Its correlator aggregates equal events and
-// limits those of one object.
+// queue sends events in the background. client-go's broadcaster has a queue of 1000 and one writer, and drops what
+// comes in a burst of many objects. Its correlator aggregates equal events and limits those of one object.
 type queue struct {
 	sink    sink
 	log     *slog.Logger
@@ -172,8 +171,7 @@ type queue struct {
 	limit   int64
 	// shards have the events by object, so that those of one object are sent in order.
 	shards []chan *queued
-	// waiting counts the events in all shards, and full means that one was dropped since they were
-	// empty.
+	// waiting counts the events in all shards, and full means that one was dropped since they were empty.
 	waiting atomic.Int64
 	full    atomic.Bool
 

@@ -44,8 +44,7 @@ func (r *Resolver) Resolve(ctx context.Context, apiVersion, plural string) (obje
 	return r.find(ctx, apiVersion, plural, func(r metav1.APIResource) bool { return r.Name == plural })
 }
 
-// ResolveKind returns the resource of an apiVersion and kind. Subresources do not count: they
-// may have the same kind.
+// ResolveKind returns the resource of an apiVersion and kind. Subresources do not count: they may have the same kind.
 func (r *Resolver) ResolveKind(ctx context.Context, apiVersion, kind string) (object.Resource, error) {
 	return r.find(ctx, apiVersion, kind, func(r metav1.APIResource) bool { return r.Kind == kind && !strings.Contains(r.Name, "/") })
 }

@@ -19,26 +19,22 @@ const (
 	DefaultRetryPeriod   = time.Second
 )
 
-// Election configures which of several replicas leads. The others stand by: they
-// keep their caches synced, and call and write nothing.
+// Election configures which of several replicas leads. The others stand by: they keep their caches synced, and call and
+// write nothing.
 //
-// The durations bound a failover. After a clean stop the next leader takes over within
-// 2.2 RetryPeriods, after a crash within a LeaseDuration and 4.4 RetryPeriods: by default
-// 2.2 and 14.4 seconds.
+// The durations bound a failover. After a clean stop the next leader takes over within 2.2 RetryPeriods, after a crash
+// within a LeaseDuration and 4.4 RetryPeriods: by default 2.2 and 14.4 seconds.
 type Election struct {
 	// Enabled elects one leader; otherwise each replica leads.
 	Enabled bool
-	// Name and Namespace of the Lease. The default Namespace is that of Setpoint, the
-	// default Name is "setpoint", with a hash of the Selector if there is one, since
-	// replicas with different selectors run different controllers.
+	// Name and Namespace of the Lease. The default Namespace is that of Setpoint, the default Name is "setpoint", with
+	// a hash of the Selector if there is one, since replicas with different selectors run different controllers.
 	Name, Namespace string
 	// Identity is the holder identity; by default the host name and a random suffix.
 	Identity string
-	// LeaseDuration is how long a candidate waits for a leader that does not renew. It is
-	// in whole seconds.
+	// LeaseDuration is how long a candidate waits for a leader that does not renew. It is in whole seconds.
 	LeaseDuration time.Duration
-	// RenewDeadline is how long a leader keeps trying to renew. The rest of LeaseDuration
-	// is its time to stop.
+	// RenewDeadline is how long a leader keeps trying to renew. The rest of LeaseDuration is its time to stop.
 	RenewDeadline time.Duration
 	// RetryPeriod is the interval of renewals and of candidates' checks.
 	RetryPeriod time.Duration

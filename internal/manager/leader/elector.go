@@ -74,8 +74,7 @@ func (e *Elector) Run(ctx context.Context, prepare func(context.Context) error) 
 	return nil
 }
 
-// runCandidate waits for the Lease, leads, and returns when the Lease is lost or ctx ends
-// and all work has stopped.
+// runCandidate waits for the Lease, leads, and returns when the Lease is lost or ctx ends and all work has stopped.
 func (e *Elector) runCandidate(ctx context.Context, prepare func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

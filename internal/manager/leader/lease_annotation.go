@@ -12,8 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 )
 
-// annotatingLeases adds the holder's inspect address to its Lease, without another request
-// or permission.
+// annotatingLeases adds the holder's inspect address to its Lease, without another request or permission.
 type annotatingLeases struct {
 	coordination.LeasesGetter
 	identity string
@@ -41,8 +40,7 @@ func (p annotatingLeaseClient) Update(ctx context.Context, lease *api.Lease, o m
 	return p.LeaseInterface.Update(ctx, p.annotate(lease), o)
 }
 
-// annotate returns the Lease with the address of this process if it is the holder, else
-// without an address.
+// annotate returns the Lease with the address of this process if it is the holder, else without an address.
 func (p annotatingLeases) annotate(lease *api.Lease) *api.Lease {
 	annotated := *lease
 	annotated.Annotations = maps.Clone(lease.Annotations)

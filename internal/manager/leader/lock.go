@@ -164,8 +164,7 @@ func (l *lock) recordResult(ctx context.Context, verb string, err error) {
 	l.problems[verb] = err
 }
 
-// problem returns why this replica cannot lead: an error that a user must resolve, or a
-// Lease that no replica renews.
+// problem returns why this replica cannot lead: an error that a user must resolve, or a Lease that no replica renews.
 func (l *lock) problem() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -28,8 +28,7 @@ type ProcessLease struct {
 	OnHeld func()
 }
 
-// NewProcessLease returns the Lease of a process that handles the objects of some namespaces, or
-// of all.
+// NewProcessLease returns the Lease of a process that handles the objects of some namespaces, or of all.
 func NewProcessLease(e Election, namespaces []string, config *rest.Config, log *slog.Logger) (*ProcessLease, error) {
 	return newProcessLease(Election{
 		Enabled: true, Name: e.ProcessLeaseName(namespaces), Namespace: e.Namespace, Identity: e.Identity,

@@ -19,10 +19,9 @@ import (
 // stoppedCheckInterval is the interval of reading Leases that a killed process may have left.
 const stoppedCheckInterval = time.Second
 
-// CheckStopped returns an error if a process renews the Lease of this name, in a namespace or
-// in all of them. A process that stops empties its Lease. One that was killed does not: then
-// CheckStopped watches for the duration of the Lease, since clocks differ. Waiting is called
-// before it does.
+// CheckStopped returns an error if a process renews the Lease of this name, in a namespace or in all of them. A process
+// that stops empties its Lease. One that was killed does not: then CheckStopped watches for the duration of the Lease,
+// since clocks differ. Waiting is called before it does.
 func CheckStopped(ctx context.Context, config *rest.Config, lease types.NamespacedName,
 	waiting func(holder, lease string, most time.Duration)) error {
 	client, err := coordination.NewForConfig(config)

@@ -17,9 +17,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// forController returns the permissions without which a controller cannot run, those of its
-// process and those of its identity. One that finalizes sets a finalizer on its own object, of
-// this kind, if it has one.
+// forController returns the permissions without which a controller cannot run, those of its process and those of its
+// identity. One that finalizes sets a finalizer on its own object, of this kind, if it has one.
 func (o *Process) forController(kind object.Resource, c *compile.Compiled) Permissions {
 	return slices.DeleteFunc(o.needs(kind, c), func(n permission) bool { return n.optional })
 }
@@ -231,8 +230,7 @@ func (o *Process) definitions(c *compile.Compiled) Permissions {
 	return all.by(c.Name())
 }
 
-// eventsOn returns the permissions for events on objects. Those on cluster-scoped objects are
-// in the default namespace.
+// eventsOn returns the permissions for events on objects. Those on cluster-scoped objects are in the default namespace.
 func eventsOn(resource object.Resource, namespaces ...string) Permissions {
 	if !resource.Namespaced {
 		namespaces = []string{metav1.NamespaceDefault}

@@ -99,8 +99,7 @@ func (r *Role) yaml() ([]byte, error) {
 	return document(r.object(), r.Comments, comments)
 }
 
-// document returns an object as YAML. Its rules, each with a comment, and its subjects have one
-// line each.
+// document returns an object as YAML. Its rules, each with a comment, and its subjects have one line each.
 func document(object any, head, comments []string) ([]byte, error) {
 	text, err := yaml.Marshal(object)
 	if err != nil {

@@ -18,8 +18,7 @@ import (
 
 // Process is what a process needs permissions for beside its controllers.
 type Process struct {
-	// Namespace is that of Setpoint. PodNamespace is the owner of its webhook configurations;
-	// "" for none.
+	// Namespace is that of Setpoint. PodNamespace is the owner of its webhook configurations; "" for none.
 	Namespace, PodNamespace string
 	// CertificateSecret is the Secret of the webhook server; zero for none. A provided one is
 	// only read. InspectSecret is the name of that of the inspect endpoint; "" for none.
@@ -213,10 +212,9 @@ func (p Permissions) has(verb string, like permission) bool {
 	return slices.ContainsFunc(p, func(n permission) bool { return n.grant() == like.grant() })
 }
 
-// Impersonation returns the permissions of a process to act as an identity, which is in the
-// namespace of each object if its own is "". With constrained, a feature of Kubernetes 1.36,
-// they are limited to what the controller does; without, the process can do all that the
-// identity may do.
+// Impersonation returns the permissions of a process to act as an identity, which is in the namespace of each object if
+// its own is "". With constrained, a feature of Kubernetes 1.36, they are limited to what the controller does; without,
+// the process can do all that the identity may do.
 func (p Permissions) Impersonation(account identity.Account, constrained bool) Permissions {
 	if account.Name == "" {
 		return nil

@@ -30,9 +30,8 @@ type Rule struct {
 	Comment string
 }
 
-// Required returns the permissions that a Go program needs to run these controllers. It omits
-// what every authenticated user may do (discovery and access reviews), and kinds of a
-// customize hook that are not among the Reads.
+// Required returns the permissions that a Go program needs to run these controllers. It omits what every authenticated
+// user may do (discovery and access reviews), and kinds of a customize hook that are not among the Reads.
 func (o *Process) Required(all []*compile.Compiled) Permissions {
 	var required Permissions
 	for _, c := range all {
@@ -163,8 +162,7 @@ func (p Permissions) sortedVerbs() []string {
 	return all
 }
 
-// resourceNames returns the names of the objects that a permission is needed for; "" if it is
-// needed for all objects.
+// resourceNames returns the names of the objects that a permission is needed for; "" if it is needed for all objects.
 func resourceNames(n permission, required Permissions) string {
 	var all []string
 	for _, other := range required {

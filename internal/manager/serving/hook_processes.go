@@ -6,8 +6,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/child"
 )
 
-// HookProcesses collects the figures of the processes of inline and exec hooks by controller, at each
-// scrape.
+// HookProcesses collects the figures of the processes of inline and exec hooks by controller, at each scrape.
 type HookProcesses func() map[string]child.Figures
 
 // hookProcessSeries are the metrics of these processes.

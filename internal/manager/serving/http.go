@@ -120,8 +120,7 @@ func (o *Options) Handler() http.Handler {
 // shutdownGrace is how long writes may take when the context has ended.
 const shutdownGrace = 3 * time.Second
 
-// Serve serves until the context ends. Then reads, such as open event streams, are canceled
-// and writes may finish.
+// Serve serves until the context ends. Then reads, such as open event streams, are canceled and writes may finish.
 func (at Endpoint) Serve(ctx context.Context) error {
 	server := newServer(cancelReads(ctx, at.Handler))
 	finished := make(chan struct{})
@@ -155,8 +154,7 @@ func cancelReads(ctx context.Context, next http.Handler) http.Handler {
 	})
 }
 
-// newServer limits what idle connections can use. Reading a body has no timeout, since event
-// streams stay open.
+// newServer limits what idle connections can use. Reading a body has no timeout, since event streams stay open.
 func newServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second,

@@ -47,8 +47,7 @@ type Inspect struct {
 	Log       *slog.Logger
 }
 
-// CheckInspectAddress accepts loopback addresses only: the endpoint shows all objects of the
-// controllers.
+// CheckInspectAddress accepts loopback addresses only: the endpoint shows all objects of the controllers.
 func CheckInspectAddress(address string) error {
 	if address == "" {
 		return nil
@@ -64,8 +63,7 @@ func CheckInspectAddress(address string) error {
 	return nil
 }
 
-// Open opens the endpoint, if it is enabled, and publishes its address until unpublish is
-// called.
+// Open opens the endpoint, if it is enabled, and publishes its address until unpublish is called.
 func (i *Inspect) Open(ctx context.Context) (endpoints []Endpoint, unpublish func(), err error) {
 	if i.Address == "" {
 		return nil, func() {}, nil
@@ -83,8 +81,7 @@ func (i *Inspect) Open(ctx context.Context) (endpoints []Endpoint, unpublish fun
 	return []Endpoint{{listener, wire.Handler(i.Source, guard)}}, unpublish, nil
 }
 
-// guard authorizes requests: by a token published in Dir or, without the directory, by a token
-// in a Secret.
+// guard authorizes requests: by a token published in Dir or, without the directory, by a token in a Secret.
 func (i *Inspect) guard(ctx context.Context) (guard wire.Guard, published string, err error) {
 	if i.Secret() == (types.NamespacedName{}) {
 		published = rand.Text()

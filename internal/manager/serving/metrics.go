@@ -228,8 +228,7 @@ var healthGauges = []struct {
 		"controller"), func(h *controller.Health) int { return h.Conflicting }},
 }
 
-// Describe describes nothing, which makes the collector an unchecked one: its series depend
-// on the controllers.
+// Describe describes nothing, which makes the collector an unchecked one: its series depend on the controllers.
 func (*Collector) Describe(chan<- *prometheus.Desc) {}
 
 // cacheSeries are the labels of a series of the cache.

@@ -21,8 +21,7 @@ type reviewFailures struct {
 	last    controller.LastError
 }
 
-// Reviewed records a review. A removed controller leaves nothing, so the observer is called
-// under the lock.
+// Reviewed records a review. A removed controller leaves nothing, so the observer is called under the lock.
 func (w *Webhooks) Reviewed(o admission.ReviewRecord) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -72,8 +71,7 @@ func (w *Webhooks) Health(program string) controller.Health {
 	return all
 }
 
-// Registered reports whether the API server calls the webhooks of a controller, as a condition.
-// Only the leader knows.
+// Registered reports whether the API server calls the webhooks of a controller, as a condition. Only the leader knows.
 func (w *Webhooks) Registered(program string) (ok bool, reason, message string) {
 	w.mu.Lock()
 	obstacle, registrar := w.listenErr, w.registrar

@@ -56,8 +56,7 @@ type WebhookOptions struct {
 
 // ReviewObserver records what webhooks do.
 type ReviewObserver interface {
-	// Reviewed receives each review with its controller, if that still exists. It must not
-	// block.
+	// Reviewed receives each review with its controller, if that still exists. It must not block.
 	Reviewed(o admission.ReviewRecord, controller queue.Key, exists bool)
 	// EventAt records an event on an object that a review names.
 	EventAt(user string, event hook.ObjectEvent)
@@ -78,8 +77,7 @@ type Webhooks struct {
 	// withdrawn are the programs of deleted and suspended controllers. They allow all
 	// requests until the API server stops calling them.
 	withdrawn map[queue.Key]*admission.Program
-	// rejected are controllers that were never accepted. Webhook configurations of an earlier
-	// process stay.
+	// rejected are controllers that were never accepted. Webhook configurations of an earlier process stay.
 	rejected map[queue.Key]bool
 	// server, registrar and certificates are nil before the address is open.
 	server       *server.Server
@@ -145,8 +143,7 @@ func (w *Webhooks) Yield(key queue.Key) {
 	w.publish()
 }
 
-// Publish registers the webhooks again: it is known now which configurations to remove, or
-// Lease returns another Lease.
+// Publish registers the webhooks again: it is known now which configurations to remove, or Lease returns another Lease.
 func (w *Webhooks) Publish() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -272,8 +269,7 @@ func (w *Webhooks) serve(ctx context.Context, listener net.Listener, address reg
 	return group.Wait()
 }
 
-// namespaceOwner returns the namespace of this process as an owner of webhook configurations,
-// if Setpoint may read it.
+// namespaceOwner returns the namespace of this process as an owner of webhook configurations, if Setpoint may read it.
 func (w *Webhooks) namespaceOwner(ctx context.Context) *metav1.OwnerReference {
 	name := w.options.PodNamespace()
 	if name == "" {

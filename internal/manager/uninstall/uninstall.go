@@ -233,8 +233,7 @@ func (r *Remover) deleteLeases(ctx context.Context) error {
 	return nil
 }
 
-// deleteCRDs deletes the CRDs of all kinds of controllers. Those that a Metacontroller uses
-// stay.
+// deleteCRDs deletes the CRDs of all kinds of controllers. Those that a Metacontroller uses stay.
 func (r *Remover) deleteCRDs(ctx context.Context) error {
 	others, err := r.Metacontrollers.Found(ctx)
 	if err != nil {
@@ -263,8 +262,7 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// releaseAll removes the finalizers of all controllers. One that fails does not stop the
-// others.
+// releaseAll removes the finalizers of all controllers. One that fails does not stop the others.
 func (r *Remover) releaseAll(ctx context.Context) error {
 	if r.Program {
 		return r.releaseProgram(ctx)
@@ -289,8 +287,7 @@ func (r *Remover) releaseAll(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// releaseDeclared removes the finalizers that a controller object has on objects, then
-// Setpoint's on itself.
+// releaseDeclared removes the finalizers that a controller object has on objects, then Setpoint's on itself.
 func (r *Remover) releaseDeclared(ctx context.Context, kind compile.Kind, o *object.Object) error {
 	foot := kind.Footprint(o)
 	if !foot.Finalizes && !finalizers.ReleasesParents(o) {
@@ -400,8 +397,7 @@ func (r *Remover) release(ctx context.Context, name compile.ResourceName, finali
 	return nil
 }
 
-// handBack leaves the objects of handlers to the controller that they have replaced, if they
-// have replaced one.
+// handBack leaves the objects of handlers to the controller that they have replaced, if they have replaced one.
 func (r *Remover) handBack(ctx context.Context, p *handler.Program) error {
 	if p.ReplacedAnnotation == "" {
 		return nil
