@@ -126,10 +126,8 @@ func New(o Options) (*Manager, error) {
 	if m.processLease != nil {
 		m.processLease.OnHeld = m.Webhooks.Publish
 	}
-	m.Metrics.MustRegister(&serving.Collector{Cache: m.Store, Controllers: m.controllers.Gauges}, m.Webhooks)
-	if o.HookProcesses != nil {
-		m.Metrics.MustRegister(o.HookProcesses)
-	}
+	m.Metrics.MustRegister(&serving.Collector{Cache: m.Store, Controllers: m.controllers.Gauges, Webhooks: m.Webhooks,
+		HookProcesses: o.HookProcesses})
 	m.Leader.RegisterMetric(m.Metrics.Registry)
 	return m, nil
 }
