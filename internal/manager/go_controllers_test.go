@@ -269,7 +269,7 @@ func startManager(t *testing.T, s http.Handler, o Options) *Manager {
 // readyz returns the response of /readyz.
 func readyz(m *Manager) string {
 	w := httptest.NewRecorder()
-	options := m.serving()
+	options := m.endpoints()
 	options.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", http.NoBody))
 	return strings.TrimSpace(w.Body.String())
 }

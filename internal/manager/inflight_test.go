@@ -24,7 +24,7 @@ func TestStuckCallsAreUnhealthy(t *testing.T) {
 		healthz := func(want int) {
 			t.Helper()
 			w := httptest.NewRecorder()
-			options := m.serving()
+			options := m.endpoints()
 			options.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/healthz", http.NoBody))
 			if w.Code != want {
 				t.Errorf("/healthz: %d, want %d", w.Code, want)

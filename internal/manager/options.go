@@ -23,10 +23,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
+	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/recording"
+	"github.com/setpoint-dev/setpoint/internal/request"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
@@ -147,6 +149,17 @@ type Options struct {
 	Log *slog.Logger
 }
 
+// History configures the history of reconciles.
+type History = inspect.HistoryOptions
+
+// Recording configures the continuous recording of hook calls.
+type Recording struct {
+	// File is the path of the file; "" for none.
+	File string
+	// MaxBytes bounds the file and the one before it together; 256 MiB if zero.
+	MaxBytes int
+}
+
 func (o Options) withDefaults() Options {
 	o.Namespace = cmp.Or(o.Namespace, "default")
 	o.LeaderElection = o.LeaderElection.WithDefaults(o.Namespace, o.Selector)
@@ -183,9 +196,19 @@ func (o *Options) reach() serving.Reach {
 	}
 }
 
-// inspect returns the configuration of the inspect endpoint.
-func (o *Options) inspect() serving.Inspect {
+// inspectEndpoint returns the configuration of the inspect endpoint.
+func (o *Options) inspectEndpoint() serving.Inspect {
 	return serving.Inspect{Address: o.InspectAddress, Dir: o.InspectDir, Namespace: o.Namespace, Log: o.Log}
+}
+
+// permissionsProcess returns what a process with these options needs permissions for.
+func (o *Options) permissionsProcess() *rbac.Process {
+	reach, inspect := o.reach(), o.inspectEndpoint()
+	return &rbac.Process{
+		Namespace: o.Namespace, PodNamespace: reach.PodNamespace(), CertificateSecret: reach.CertificateSecret(),
+		ProvidedCertificates: reach.ProvidesCertificates(),
+		InspectSecret:        inspect.Secret().Name, LeaderElection: o.LeaderElection,
+	}
 }
 
 // config returns the client configuration with the user agent.
@@ -196,6 +219,19 @@ func (o *Options) config() *rest.Config {
 		c.UserAgent = o.Name + "/" + o.Version + " " + programName
 	}
 	return c
+}
+
+// newClient returns the client that all packages share. It has no rate limit by default,
+// since the API server has priority and fairness.
+func newClient(o Options) (rest.Interface, error) {
+	c := o.config()
+	c.QPS, c.Burst = -1, -1
+	if o.ClientQPS > 0 {
+		c.QPS, c.Burst = o.ClientQPS, cmp.Or(o.ClientBurst, max(1, int(2*o.ClientQPS)))
+	}
+	// The server is near: compression costs both sides more than it saves.
+	c.DisableCompression = true
+	return request.NewClient(c)
 }
 
 // check validates the options.

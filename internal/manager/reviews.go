@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,23 +16,11 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/admission/register"
 	"github.com/setpoint-dev/setpoint/internal/failure"
-	"github.com/setpoint-dev/setpoint/internal/manager/codereview"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
-	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
-
-func newWebhooks(m *Manager) *serving.Webhooks {
-	return serving.NewWebhooks(serving.WebhookOptions{
-		Reach: m.options.reach(), APIServer: m.options.Config.Host, Store: m.Store, Client: m.Client, Leader: m.Leader, Log: m.Log,
-		Tracer: m.Tracer,
-		Lease:  m.processLease.Held, Exempt: m.ownObjects(), Observer: reviewObserver{m},
-		Started: func() bool { return m.controllers.Started() },
-		Listed:  func() bool { return m.controllers.AdmissionControllersListed() },
-	})
-}
 
 // reviewObserver records reviews.
 type reviewObserver struct{ *Manager }
@@ -41,7 +28,7 @@ type reviewObserver struct{ *Manager }
 // Reviewed counts a review, and adds it to the history and the events of its controller.
 func (m reviewObserver) Reviewed(o admission.ReviewRecord, key queue.Key, exists bool) {
 	m.Metrics.ObserveReview(o)
-	if !exists || key == codereview.Key {
+	if !exists || key == codeReviewKey {
 		return
 	}
 	if !m.Unrecorded {
@@ -109,20 +96,6 @@ func reviewedName(r *hook.ReviewRequest) string {
 // user who sends long ones must not displace other reviews.
 const maxName = 253
 
-// reviewCode reviews the code of controller objects when they are applied, where that is possible.
-func (m *Manager) reviewCode(ctx context.Context) {
-	reach := m.options.reach()
-	if m.options.NoCodeReviews || m.options.Expressions == nil || len(m.options.GoControllers) > 0 ||
-		!reach.Reachable(m.options.Config.Host) {
-		return
-	}
-	reviewer := codereview.Reviewer{
-		Group: reach.RegistrationGroup(), Selector: m.options.Selector, Environment: m.compileEnvironment,
-		Permissions: m.Permissions, Webhooks: m.Webhooks, Log: m.Log,
-	}
-	reviewer.Register(ctx)
-}
-
 // reasonProcessGone: Setpoint removed a webhook configuration because the process that registered it is gone. What
 // to do: nothing, or start the process again: it registers its webhooks.
 const reasonProcessGone = "ProcessGone"
@@ -142,9 +115,6 @@ func (m *Manager) removeStaleWebhooks(ctx context.Context) {
 		},
 	}).Run(ctx)
 }
-
-// accessRetryInterval is the delay before another access review.
-const accessRetryInterval = 5 * time.Second
 
 // canRemoveStaleWebhooks reviews access, and retries while the API server is unreachable.
 func canRemoveStaleWebhooks(ctx context.Context, client rest.Interface, log *slog.Logger) (allowed bool) {

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"runtime"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
@@ -22,9 +21,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/recording"
 )
-
-// History configures the history of reconciles.
-type History = inspect.HistoryOptions
 
 // Inspect returns the state of this process. It works before Run and in standby replicas.
 func (m *Manager) Inspect() inspect.Source { return &source{m.controllers, m} }
@@ -105,9 +101,6 @@ func (s *source) Plan(ctx context.Context, controller string, ref object.Ref, ed
 	return s.manager.options.Plan(ctx, s.manager, controller, ref, edited)
 }
 
-// digestInterval is how often the state of controllers is compared while a client waits.
-const digestInterval = time.Second
-
 // Await implements model.Source.
 func (s *source) Await(ctx context.Context, since uint64) (uint64, error) {
 	ticker := time.NewTicker(digestInterval)
@@ -120,41 +113,11 @@ func (s *source) Await(ctx context.Context, since uint64) (uint64, error) {
 		select {
 		case <-changed:
 		case <-ticker.C:
-			s.manager.lastDigest.update(s)
+			s.manager.updateDigest()
 		case <-ctx.Done():
 			return revision, ctx.Err()
 		}
 	}
-}
-
-// digestCache is the digest of the state of all controllers.
-type digestCache struct {
-	mu      sync.Mutex
-	digest  uint64
-	updated time.Time
-}
-
-// update computes the digest, at most once per interval for all clients that wait, and marks
-// the history as changed if it differs.
-func (l *digestCache) update(s *source) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if time.Since(l.updated) < digestInterval/2 {
-		return
-	}
-	l.updated = time.Now()
-	if digest := s.StateDigest(); digest != l.digest {
-		l.digest = digest
-		s.manager.History.NotifyChange()
-	}
-}
-
-// Recording configures the continuous recording of hook calls.
-type Recording struct {
-	// File is the path of the file; "" for none.
-	File string
-	// MaxBytes bounds the file and the one before it together; 256 MiB if zero.
-	MaxBytes int
 }
 
 func (m *Manager) segment() recording.Segment {

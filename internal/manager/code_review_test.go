@@ -1,4 +1,4 @@
-package codereview
+package manager
 
 import (
 	"testing"
@@ -14,7 +14,7 @@ func TestOnlyOwnControllersAreReviewed(t *testing.T) {
 		"": "<none>", "team=web": "team in (web)", "team!=web": "team notin (web)", "a=1,a=2": "a in (1),a in (2)",
 		"team in (web,db),!old": "!old,team in (db,web)",
 	} {
-		program := must.Get((&Reviewer{Selector: text}).program()).In(t)
+		program := must.Get((&Manager{options: Options{Selector: text}}).codeReview()).In(t)
 		got := "<none>"
 		if objects := program.Webhooks[0].Objects; objects != nil {
 			got = must.Get(metav1.LabelSelectorAsSelector(objects)).In(t).String()
@@ -23,7 +23,7 @@ func TestOnlyOwnControllersAreReviewed(t *testing.T) {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}
-	if _, err := (&Reviewer{Selector: "size>3"}).program(); err == nil {
+	if _, err := (&Manager{options: Options{Selector: "size>3"}}).codeReview(); err == nil {
 		t.Error("a comparison is ignored")
 	}
 }

@@ -1,10 +1,8 @@
-// Package codereview reviews the code of controller objects when they are applied, before they are stored.
-package codereview
+package manager
 
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"time"
 
@@ -17,17 +15,15 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/failure"
-	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
-	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// Key is the key of the webhook among those of controllers.
-var Key = queue.Key{Name: "code." + setpoint.GroupVersion.Group} //nolint:gochecknoglobals // A constant.
+// codeReviewKey is the key of the webhook that reviews code among those of controllers.
+var codeReviewKey = queue.Key{Name: "code." + setpoint.GroupVersion.Group} //nolint:gochecknoglobals // A constant.
 
-// timeout limits a review. It starts a process for each code.
-const timeout = 5 * time.Second
+// codeReviewTimeout limits a review. It starts a process for each code.
+const codeReviewTimeout = 5 * time.Second
 
 // hasNewCode is a condition in CEL for objects whose spec has code or expressions, and changes. A controller
 // that was stored without a review can still be suspended, and its metadata changed.
@@ -45,50 +41,45 @@ const hasExpressions = `has(c.updateStrategy) && (has(c.updateStrategy.pause) ||
 // accessRetryInterval is the delay before another access review.
 const accessRetryInterval = 5 * time.Second
 
-// Reviewer refuses controller objects of setpoint.dev whose code does not compile, with what their condition Accepted
-// would say. Changes are allowed while Setpoint is down.
-type Reviewer struct {
-	// Group is the owner of the webhook configuration.
-	Group string
-	// Selector is the label selector of controller objects: other Setpoints run the others.
-	Selector string
-	// Environment returns what controllers are compiled with.
-	Environment func() compile.Environment
-	Permissions *rbac.Access
-	Webhooks    *serving.Webhooks
-	Log         *slog.Logger
-}
-
-// Register registers the webhook, if Setpoint has the permissions, and if a webhook can select the controllers of this
-// Setpoint: it does not review those of others.
-func (r *Reviewer) Register(ctx context.Context) {
-	program, err := r.program()
+// reviewCode registers the webhook that reviews the code of controller objects when they are applied, before they are
+// stored: if Setpoint has the permissions, and if a webhook can select the controllers of this Setpoint. It does not review
+// those of others.
+func (m *Manager) reviewCode(ctx context.Context) {
+	reach := m.options.reach()
+	if m.options.NoCodeReviews || m.options.Expressions == nil || len(m.options.GoControllers) > 0 ||
+		!reach.Reachable(m.options.Config.Host) {
+		return
+	}
+	program, err := m.codeReview()
 	if err != nil {
-		r.Log.Warn("code of controllers is not reviewed when they are applied", "error", failure.OneLine(err))
+		m.Log.Warn("code of controllers is not reviewed when they are applied", "error", failure.OneLine(err))
 		return
 	}
 	_ = wait.PollUntilContextCancel(ctx, accessRetryInterval, true, func(ctx context.Context) (bool, error) {
-		err := r.Permissions.Check(ctx, object.Resource{}, &compile.Compiled{Admission: program})
+		err := m.Permissions.Check(ctx, object.Resource{}, &compile.Compiled{Admission: program})
 		_, refused := errors.AsType[*compile.Refusal](err)
 		switch {
 		case err == nil:
-			r.Webhooks.Set(Key, program)
+			m.Webhooks.Set(codeReviewKey, program)
 		case refused:
-			r.Log.Debug("code of controllers is not reviewed when they are applied", "error", failure.OneLine(err))
+			m.Log.Debug("code of controllers is not reviewed when they are applied", "error", failure.OneLine(err))
 		}
 		return err == nil || refused, nil
 	})
 }
 
-func (r *Reviewer) program() (*admission.Program, error) {
+// codeReview returns the webhook that refuses controller objects of setpoint.dev whose code does not compile, with what
+// their condition Accepted would say. Changes are allowed while Setpoint is down.
+func (m *Manager) codeReview() (*admission.Program, error) {
+	reach := m.options.reach()
 	review := admission.Webhook{
-		Name: "code", Ignore: true, Timeout: timeout,
+		Name: "code", Ignore: true, Timeout: codeReviewTimeout,
 		Rules: []admission.Rule{{
 			Group: setpoint.GroupVersion.Group, Version: setpoint.GroupVersion.Version,
 			Operations: []hook.Operation{hook.OperationCreate, hook.OperationUpdate},
 		}},
 		Conditions: []admissionv1.MatchCondition{{Name: "has-new-code", Expression: hasNewCode}},
-		Admitter:   hook.AdmitterFunc(r.admit),
+		Admitter:   hook.AdmitterFunc(m.admitCode),
 	}
 	for _, kind := range compile.Kinds() {
 		if !kind.Metacontroller() {
@@ -96,15 +87,15 @@ func (r *Reviewer) program() (*admission.Program, error) {
 		}
 	}
 	var err error
-	review.Objects, err = admission.ParseSelectors(r.Selector)
+	review.Objects, err = admission.ParseSelectors(m.options.Selector)
 	return &admission.Program{
-		Name: Key.Name, Configuration: "controllers." + r.Group + "." + setpoint.GroupVersion.Group, Unprobed: true,
+		Name: codeReviewKey.Name, Configuration: "controllers." + reach.RegistrationGroup() + "." + setpoint.GroupVersion.Group, Unprobed: true,
 		Webhooks: []admission.Webhook{review},
 	}, err
 }
 
-// admit compiles the code of a controller object.
-func (r *Reviewer) admit(ctx context.Context, request *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+// admitCode compiles the code of a controller object.
+func (m *Manager) admitCode(ctx context.Context, request *hook.ReviewRequest) (*hook.ReviewResponse, error) {
 	declared, err := object.Parse(request.Object)
 	if err != nil {
 		return nil, err
@@ -113,7 +104,7 @@ func (r *Reviewer) admit(ctx context.Context, request *hook.ReviewRequest) (*hoo
 	if !known {
 		return &hook.ReviewResponse{}, nil
 	}
-	refusal := kind.CheckCode(ctx, declared, r.Environment())
+	refusal := kind.CheckCode(ctx, declared, m.compileEnvironment())
 	if refusal == nil {
 		return &hook.ReviewResponse{}, nil
 	}
