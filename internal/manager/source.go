@@ -32,10 +32,8 @@ type source struct {
 	manager *Manager
 }
 
-// Name implements inspect.Source.
 func (s *source) Name() string { return s.manager.Process }
 
-// Process implements inspect.Source.
 func (s *source) Process(context.Context) (inspect.Process, error) {
 	m := s.manager
 	p := inspect.Process{
@@ -63,12 +61,10 @@ func watches(store *cache.Cache) []inspect.Watch {
 	return all
 }
 
-// Runs implements inspect.Source.
 func (s *source) Runs(_ context.Context, ref object.Ref, limit int) ([]inspect.Run, error) {
 	return s.withProcess(s.manager.History.Runs(ref, limit)), nil
 }
 
-// Reviews implements inspect.Source.
 func (s *source) Reviews(_ context.Context, controller string, detailed bool) ([]inspect.Run, error) {
 	if !s.Has(controller) {
 		return nil, fmt.Errorf("controller %q: %w", controller, failure.ErrNotFound)
@@ -76,7 +72,6 @@ func (s *source) Reviews(_ context.Context, controller string, detailed bool) ([
 	return s.withProcess(s.manager.History.Reviews(controller, detailed)), nil
 }
 
-// Run implements inspect.Source.
 func (s *source) Run(_ context.Context, id uint64) (inspect.Run, error) {
 	run, err := s.manager.History.Run(id)
 	run.Process = s.Name()
@@ -93,7 +88,6 @@ func (s *source) withProcess(runs []inspect.Run) []inspect.Run {
 // errPlanUnsupported is returned by processes without Options.Plan.
 var errPlanUnsupported = errors.New("this process has no planner; use `setpoint plan`")
 
-// Plan implements inspect.Source.
 func (s *source) Plan(ctx context.Context, controller string, ref object.Ref, edited json.RawMessage) (inspect.Plan, error) {
 	if s.manager.options.Plan == nil {
 		return inspect.Plan{}, errPlanUnsupported
@@ -101,7 +95,6 @@ func (s *source) Plan(ctx context.Context, controller string, ref object.Ref, ed
 	return s.manager.options.Plan(ctx, s.manager, controller, ref, edited)
 }
 
-// Await implements model.Source.
 func (s *source) Await(ctx context.Context, since uint64) (uint64, error) {
 	ticker := time.NewTicker(digestInterval)
 	defer ticker.Stop()
@@ -154,14 +147,12 @@ func (m *Manager) startRecording() (stop func(), err error) {
 
 var errNoRecords = errors.New("this process cannot be recorded: it has --history-size=0 and no --record")
 
-// RunWithTokens implements inspect.CallSource.
 func (s *source) RunWithTokens(_ context.Context, id uint64) (inspect.Run, error) {
 	run, err := s.manager.History.RunWithTokens(id)
 	run.Process = s.Name()
 	return run, err
 }
 
-// Record implements inspect.CallSource.
 func (s *source) Record(ctx context.Context, filter recording.Filter, out io.Writer) error {
 	if s.manager.Unrecorded {
 		return errNoRecords
@@ -185,7 +176,6 @@ func logLevel(of *slog.Logger) string {
 
 var errFixedLogLevel = errors.New("the program has a logger of its own, whose level cannot be changed here")
 
-// SetLogLevel implements inspect.Source.
 func (s *source) SetLogLevel(_ context.Context, name string) error {
 	level, err := inspect.ParseLogLevel(name)
 	if err != nil {
@@ -205,7 +195,6 @@ func (s *source) SetLogLevel(_ context.Context, name string) error {
 	return nil
 }
 
-// Diagnostic implements inspect.Source.
 func (s *source) Diagnostic(_ context.Context, name string) ([]byte, error) {
 	return serving.Diagnostic(name, s.manager.Metrics)
 }

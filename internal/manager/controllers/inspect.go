@@ -49,18 +49,11 @@ func (v *inspection) snapshots() []controllerSnapshot {
 	return all
 }
 
-// snapshot returns a controller by its name; nil if there is none.
-func (v *inspection) snapshot(name string) *controllerSnapshot {
-	for _, one := range v.snapshots() {
-		if one.key.String() == name {
-			return &one
-		}
-	}
-	return nil
-}
-
 // Has reports whether there is a controller with a name.
-func (v *inspection) Has(name string) bool { return v.snapshot(name) != nil }
+func (v *inspection) Has(name string) bool {
+	_, exists := v.registry.all()[keyOf(name)]
+	return exists
+}
 
 // Controllers implements inspect.Source.
 func (v *inspection) Controllers(context.Context) ([]inspect.Controller, error) {
@@ -134,25 +127,22 @@ func applyLeaderStatus(c *inspect.Controller, one *controllerSnapshot) {
 
 // conditionsOf returns the reported conditions in a standby replica, else current ones.
 func (v *inspection) conditionsOf(one *controllerSnapshot, health controller.Health) []inspect.Condition {
-	switch {
+	var found []metav1.Condition
+	switch accepted := one.accepted(health); {
 	case v.isStandby(one):
-		return modelConditions(compile.StoredStatus(one.stored).Conditions)
+		found = compile.StoredStatus(one.stored).Conditions
 	case one.stored != nil && one.object != nil:
-		return modelConditions(one.currentStatus(one.previous, v.crdCondition(one.key)).Conditions)
+		found = one.currentStatus(one.previous, v.crdCondition(one.key)).Conditions
+	default:
+		found = append(found, accepted.condition("Accepted", 0), one.ready(accepted, health).condition("Ready", 0))
+		if health.Held.Count > 0 {
+			found = append(found, deletionsHeldCondition(one.key.String(), health.Held).condition("DeletionsHeld", 0))
+		}
+		if health.Conflicting > 0 {
+			found = append(found, conflictCondition(health).condition(setpoint.ConditionConflicting, 0))
+		}
 	}
-	condition := one.accepted(health)
-	findings := []metav1.Condition{condition.condition("Accepted", 0), one.ready(condition, health).condition("Ready", 0)}
-	if health.Held.Count > 0 {
-		findings = append(findings, deletionsHeldCondition(one.key.String(), health.Held).condition("DeletionsHeld", 0))
-	}
-	if health.Conflicting > 0 {
-		findings = append(findings, conflictCondition(health).condition(setpoint.ConditionConflicting, 0))
-	}
-	return modelConditions(findings)
-}
-
-func modelConditions(all []metav1.Condition) []inspect.Condition {
-	return append([]inspect.Condition{}, lists.Map(all, func(c metav1.Condition) inspect.Condition {
+	return append([]inspect.Condition{}, lists.Map(found, func(c metav1.Condition) inspect.Condition {
 		return inspect.Condition{
 			Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time,
 		}
@@ -199,13 +189,12 @@ func (v *inspection) Healths() map[string]controller.Health {
 
 // Objects implements inspect.Source.
 func (v *inspection) Objects(_ context.Context, controller string, q inspect.Query) (inspect.Page, error) {
-	r := v.snapshot(controller)
-	if r == nil {
+	if !v.Has(controller) {
 		return inspect.Page{}, fmt.Errorf("controller %q: %w", controller, failure.ErrNotFound)
 	}
 	var all []inspect.ManagedObject
-	if r.running != nil {
-		for _, w := range r.running.Workers {
+	if r := v.registry.get(keyOf(controller)).running; r != nil {
+		for _, w := range r.Workers {
 			for _, objectState := range w.ObjectStates() {
 				all = append(all, inspect.ManagedObject{Resource: w.Resource(), ObjectState: objectState})
 			}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
@@ -28,6 +29,14 @@ type registry struct {
 
 // entries are controllers at one moment.
 type entries map[queue.Key]controllerEntry
+
+// keyOf returns the key of a controller with a name.
+func keyOf(name string) queue.Key {
+	if kind, object, declared := strings.Cut(name, "/"); declared {
+		return queue.Key{Namespace: kind, Name: object}
+	}
+	return queue.Key{Name: name}
+}
 
 // get returns what is known of a controller; the zero value if there is none.
 func (g *registry) get(key queue.Key) controllerEntry {

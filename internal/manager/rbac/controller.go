@@ -11,11 +11,25 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
+	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
+
+// Controller is what a controller object needs.
+type Controller struct {
+	Name     string
+	Identity identity.Account
+	// Permissions are all, those to run at first and those that it needs later.
+	Permissions Permissions
+}
+
+// Controller returns what a controller needs whose object is of a kind.
+func (o *Process) Controller(kind object.Resource, c *compile.Compiled) Controller {
+	return Controller{c.Name(), c.Account, o.needs(kind, c)}
+}
 
 // forController returns the permissions without which a controller cannot run, those of its process and those of its
 // identity. One that finalizes sets a finalizer on its own object, of this kind, if it has one.
