@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
+	"github.com/setpoint-dev/setpoint/internal/manager/declared"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/manager/running"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -41,7 +42,7 @@ func (c *changes) controllerChanged(kind compile.Kind) func(cache.Event) {
 		if !c.enqueueing.Load() {
 			return
 		}
-		if e.Old == nil || e.New == nil || !unchanged(e.New, e.Old) {
+		if e.Old == nil || e.New == nil || !declared.Unchanged(e.New, e.Old) {
 			c.queue.Add(queue.Key{Namespace: kind.Name, Name: e.Object().Name()}, queue.Cause{Kind: queue.ParentChanged})
 		}
 	}
@@ -160,7 +161,7 @@ func (c *changes) watchOthers(ctx context.Context) {
 func (c *changes) watchMetacontrollers(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		concerned := slices.DeleteFunc(slices.Collect(maps.Keys(c.registry.all())), func(key queue.Key) bool {
-			return !c.declared.forMetacontroller(key)
+			return !c.declared.ForMetacontroller(key)
 		})
 		if len(concerned) == 0 || !c.Metacontrollers.RefreshChanged(ctx) {
 			return
@@ -219,7 +220,7 @@ func (c *changes) watchPermissions(ctx context.Context) {
 			if !runs || health.Forbidden == 0 && (e.running.Admission == nil || e.running.Account.IsZero()) {
 				continue
 			}
-			err := c.Permissions.Check(ctx, c.declared.resource(key), e.running.Compiled)
+			err := c.Permissions.Check(ctx, c.declared.Resource(key), e.running.Compiled)
 			if _, refused := errors.AsType[*compile.Refusal](err); refused {
 				c.queue.Add(key, queue.Cause{Kind: queue.RelatedChanged, Detail: "permissions"})
 			}

@@ -42,7 +42,7 @@ func (c *compilation) compileDeclared(ctx context.Context, key queue.Key, declar
 		env.Inline = c.inline.Compile
 	}
 	c.Resolver.Known.AddUsed(compile.StoredStatus(declared).Kinds)
-	compiled, err := c.declared.kinds[key.Namespace].Compile(ctx, declared, env)
+	compiled, err := c.declared.Kind(key).Compile(ctx, declared, env)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (c *compilation) codeCompiled(name string) {
 
 // checkRunnable refuses a controller that conflicts with another one, or lacks access.
 func (c *compilation) checkRunnable(ctx context.Context, key queue.Key, declared *object.Object, compiled *compile.Compiled) error {
-	kind := c.declared.kinds[key.Namespace]
+	kind := c.declared.Kind(key)
 	if err := c.Owners.Check(ctx, declared); err != nil {
 		return err
 	}

@@ -203,7 +203,7 @@ func (f conditionState) condition(kind string, generation int64) metav1.Conditio
 
 // crdCondition returns the condition CRDCurrent of a controller object.
 func (a *shared) crdCondition(key queue.Key) conditionState {
-	if problem := a.CRDs.Problem(a.declared.resource(key)); problem != nil {
+	if problem := a.CRDs.Problem(a.declared.Resource(key)); problem != nil {
 		return conditionState{false, failure.Reason(problem, ""), problem.Error()}
 	}
 	return conditionState{true, setpoint.ReasonCRDCurrent, "the CRD is the one of this Setpoint version"}

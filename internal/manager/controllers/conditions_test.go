@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
+	"github.com/setpoint-dev/setpoint/internal/manager/declared"
 	"github.com/setpoint-dev/setpoint/internal/manager/running"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/must"
@@ -276,7 +277,7 @@ func TestHeldDeletionsInStatus(t *testing.T) {
 	if HasHeldDeletions(status.Conditions) || meta.IsStatusConditionTrue(status.Conditions, setpoint.ConditionStalled) {
 		t.Errorf("still held: %+v", status.Conditions)
 	}
-	change := must.Get(statusPatch(&object.Object{}, previous, status)).In(t)
+	change := must.Get(declared.StatusPatch(&object.Object{}, previous, status)).In(t)
 	patch, err := json.Marshal(change)
 	if err != nil || strings.Count(string(patch), "heldDeletions") != 1 || !strings.Contains(string(patch), `"heldDeletions":null`) {
 		t.Errorf("the patch keeps held deletions: %s, %v", patch, err)

@@ -35,7 +35,7 @@ type releaser struct {
 
 // releaseAll removes finalizers until the context ends.
 func (l *releaser) releaseAll(ctx context.Context) {
-	for key, o := range l.declared.all() {
+	for key, o := range l.declared.All() {
 		l.enqueue(key, o)
 	}
 	l.releases.Work(ctx, 1, func(ctx context.Context, item queue.Item) queue.Outcome {
@@ -57,8 +57,8 @@ func (l *releaser) enqueue(key queue.Key, o *object.Object) {
 // release removes the finalizers of one controller object. It does nothing while a
 // running controller would set them again; it is called again when that has stopped.
 func (l *releaser) release(ctx context.Context, key queue.Key) error {
-	kind := l.declared.kinds[key.Namespace]
-	o := l.declared.get(key)
+	kind := l.declared.Kind(key)
+	o := l.declared.Get(key)
 	if o == nil || !finalizers.ReleasesParents(o) {
 		return nil
 	}
@@ -119,21 +119,21 @@ func (l *releaser) releaseOutside(ctx context.Context, key queue.Key, o *object.
 
 // patchReleased removes kinds from the status, and Setpoint's finalizer from the controller object if no kind is left.
 func (l *releaser) patchReleased(ctx context.Context, key queue.Key, o *object.Object, gone []compile.ResourceName) error {
-	kind := l.declared.kinds[key.Namespace]
+	kind := l.declared.Kind(key)
 	before := compile.StoredStatus(o).Finalizes
 	after := slices.DeleteFunc(slices.Clone(before), func(text string) bool { return compile.ParseResourceName(text).InList(gone) })
 	if len(after) != len(before) {
-		if err := l.declared.patchFinalizedKinds(ctx, key, o, after); err != nil {
+		if err := l.declared.PatchFinalizedKinds(ctx, key, o, after); err != nil {
 			return err
 		}
-		o = l.declared.get(key)
+		o = l.declared.Get(key)
 	}
 	if o == nil || kind.Footprint(o).Finalizes && !o.Deleting() {
 		return nil
 	}
 	l.Log.Info("finalizers released", "controller", key.String(), "kinds", len(gone))
 	others := slices.DeleteFunc(o.Finalizers(), func(name string) bool { return name == setpoint.FinalizerReleaseParents })
-	return l.declared.patchFinalizers(ctx, key, o, others)
+	return l.declared.PatchFinalizers(ctx, key, o, others)
 }
 
 // recordFailure reports why finalizers are not removed.
@@ -147,7 +147,7 @@ func (l *releaser) recordFailure(key queue.Key, err error) {
 			e.releasing = err.Error()
 		}
 	})
-	if o := l.declared.get(key); o != nil {
+	if o := l.declared.Get(key); o != nil {
 		l.Events.Event(o, hook.Event{Type: "Warning", Reason: setpoint.ReasonReleasing, Message: err.Error()})
 	}
 }
@@ -163,27 +163,27 @@ func (a *shared) setFinalizer(ctx context.Context, key queue.Key, r *running.Con
 }
 
 func (a *shared) trySetFinalizer(ctx context.Context, key queue.Key, r *running.Controller) error {
-	declared := a.declared.get(key)
+	declared := a.declared.Get(key)
 	if declared == nil || declared.Deleting() {
 		return fmt.Errorf("%s is being deleted", key)
 	}
 	before := compile.StoredStatus(declared).Finalizes
 	finalizes := lists.Union(slices.Clone(before), lists.Map(r.ParentKinds(), compile.ResourceName.String))
 	if len(finalizes) != len(before) {
-		if err := a.declared.patchFinalizedKinds(ctx, key, declared, finalizes); err != nil {
+		if err := a.declared.PatchFinalizedKinds(ctx, key, declared, finalizes); err != nil {
 			return err
 		}
-		declared = a.declared.get(key)
+		declared = a.declared.Get(key)
 	}
 	if declared == nil || finalizers.ReleasesParents(declared) {
 		return nil
 	}
-	return a.declared.patchFinalizers(ctx, key, declared, append(declared.Finalizers(), setpoint.FinalizerReleaseParents))
+	return a.declared.PatchFinalizers(ctx, key, declared, append(declared.Finalizers(), setpoint.FinalizerReleaseParents))
 }
 
 // restoreHeldDeletions restores the deletions that a starting controller held when its status was last written.
 func (a *shared) restoreHeldDeletions(key queue.Key, r *running.Controller) {
-	if stored := a.declared.get(key); r.Deletions != nil && stored != nil && HasHeldDeletions(compile.StoredStatus(stored).Conditions) {
+	if stored := a.declared.Get(key); r.Deletions != nil && stored != nil && HasHeldDeletions(compile.StoredStatus(stored).Conditions) {
 		r.Deletions.RestoreHeld()
 	}
 }

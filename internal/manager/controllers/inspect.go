@@ -40,8 +40,8 @@ func (v *inspection) snapshots() []controllerSnapshot {
 	var all []controllerSnapshot
 	for key, e := range v.registry.all() {
 		s := controllerSnapshot{controllerEntry: e}
-		if s.stored = v.declared.get(key); s.stored != nil {
-			s.previous = e.lastReported.previous(s.stored)
+		if s.stored = v.declared.Get(key); s.stored != nil {
+			s.previous = e.lastReported.Previous(s.stored)
 		}
 		all = append(all, s)
 	}
@@ -66,7 +66,7 @@ func (v *inspection) Controllers(context.Context) ([]inspect.Controller, error) 
 
 // describe returns what others see of a controller.
 func (v *inspection) describe(one *controllerSnapshot) inspect.Controller {
-	name, resource := one.key.String(), v.declared.resource(one.key)
+	name, resource := one.key.String(), v.declared.Resource(one.key)
 	c := inspect.Controller{
 		Name: name, Process: v.Process, Description: []string{},
 		Notes: one.notes, Suspended: one.suspended, Reviews: resource.Kind == setpoint.AdmissionControllerKind,

@@ -46,7 +46,7 @@ func TestPrunedStatusIsWrittenOnce(t *testing.T) {
 		if got := s.patches.Load(); got != 2 {
 			t.Errorf("%d writes after the CRD changed, want 2", got)
 		}
-		if reported := cs.registry.get(key).lastReported.status; reported.Conditions[0].Reason != "Other" {
+		if reported := cs.registry.get(key).lastReported.Status; reported.Conditions[0].Reason != "Other" {
 			t.Errorf("reported %+v", reported)
 		}
 	})
@@ -87,7 +87,7 @@ func controllersOf(t *testing.T, server http.RoundTripper, stored string) (*Set,
 	kind := kinds[len(kinds)-1]
 	view := cs.Store.Watch(cache.Selection{Resource: kind.Resource}, nil)
 	<-view.Ready()
-	cs.declared.kinds[kind.Name] = &controllerKind{Kind: kind, view: view}
+	cs.declared.Add(kind, view)
 	key := queue.Key{Namespace: kind.Name, Name: "a"}
 	declared := must.Get(object.Parse([]byte(stored))).In(t)
 	cs.registry.set(controllerState{key: key, object: declared})

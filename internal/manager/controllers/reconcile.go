@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
+	"github.com/setpoint-dev/setpoint/internal/manager/declared"
 	"github.com/setpoint-dev/setpoint/internal/manager/finalizers"
 	"github.com/setpoint-dev/setpoint/internal/manager/running"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -37,7 +38,7 @@ func (r *reconciler) reconcile(ctx context.Context, key queue.Key) queue.Outcome
 	if i := r.goControllerIndex(key); i >= 0 {
 		return r.reconcileGoController(ctx, key, i)
 	}
-	declared := r.declared.get(key)
+	declared := r.declared.Get(key)
 	if declared == nil || declared.Deleting() {
 		r.remove(key, declared)
 		return queue.NoRequeue()
@@ -195,18 +196,18 @@ func (r *reconciler) report(key queue.Key, change func(*controllerState)) {
 
 // keepRunning reports whether a controller keeps running after a change of its object. It reconciles all objects if the
 // user requested that.
-func (r *reconciler) keepRunning(e controllerEntry, declared *object.Object, compiled *compile.Compiled) bool {
-	if unchanged(declared, e.object) {
+func (r *reconciler) keepRunning(e controllerEntry, next *object.Object, compiled *compile.Compiled) bool {
+	if declared.Unchanged(next, e.object) {
 		return true
 	}
-	if !onlyCommands(declared, e.object) && !onlyRollout(declared, e.object) {
+	if !declared.OnlyCommands(next, e.object) && !declared.OnlyRollout(next, e.object) {
 		return false
 	}
-	r.registry.change(e.key, func(e *controllerEntry) { e.object = declared })
+	r.registry.change(e.key, func(e *controllerEntry) { e.object = next })
 	e.running.SetPolicy(compiled.Rollout)
-	e.running.AllowDeletions(declared)
-	if reconcileRequested(declared, e.object) {
-		e.running.SyncAll(controller.RequestCause(declared))
+	e.running.AllowDeletions(next)
+	if declared.ReconcileRequested(next, e.object) {
+		e.running.SyncAll(controller.RequestCause(next))
 	}
 	return true
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
+	"github.com/setpoint-dev/setpoint/internal/manager/declared"
 	"github.com/setpoint-dev/setpoint/internal/manager/running"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -158,7 +159,7 @@ func (all entries) youngerConflicting(next controllerState) []controllerEntry {
 // controllerEntry is one controller and what was reported of it.
 type controllerEntry struct {
 	controllerState
-	lastReported reportedStatus
+	lastReported declared.Reported
 	// taken is the UID of the object of which this process has stored itself as the owner: the schema of an older CRD
 	// prunes the field.
 	taken string

@@ -28,12 +28,12 @@ func (m *rollouts) restore(ctx context.Context, key queue.Key, r *running.Contro
 	if r.Assignment == nil {
 		return true
 	}
-	resource, gone := m.declared.resource(key), false
+	resource, gone := m.declared.Resource(key), false
 	done := retryUntil(ctx, func(ctx context.Context) bool {
 		// The cache of a new leader may be behind what the leader before stored.
 		stored, err := m.Writer().Get(ctx, resource, "", key.Name)
 		gone = apply.NotFound(err)
-		cached := m.declared.get(key)
+		cached := m.declared.Get(key)
 		return gone || err == nil && cached != nil && cached.Version() >= stored.Version()
 	})
 	return done && !gone && m.setPosition(key, r)
@@ -42,7 +42,7 @@ func (m *rollouts) restore(ctx context.Context, key queue.Key, r *running.Contro
 // setPosition moves parents as far as the stored status says. It compiles the controller again if that was compiled
 // with another version for the parents that have not moved.
 func (m *rollouts) setPosition(key queue.Key, r *running.Controller) bool {
-	done := r.SetPosition(func() *object.Object { return m.declared.get(key) })
+	done := r.SetPosition(func() *object.Object { return m.declared.Get(key) })
 	if !done && r.Outdated() {
 		m.queue.Add(key, queue.Cause{Kind: queue.LogicChanged})
 	}

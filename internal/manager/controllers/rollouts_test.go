@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/guard"
+	"github.com/setpoint-dev/setpoint/internal/manager/declared"
 	"github.com/setpoint-dev/setpoint/internal/manager/running"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/must"
@@ -83,7 +84,7 @@ func TestANewLeaderWaitsForTheStoredPosition(t *testing.T) {
 // A status is stored only in the object that it was computed from.
 func TestStatusPatchIsRefusedForAnotherObject(t *testing.T) {
 	of := must.Get(object.Parse([]byte(rolloutAt("7", "1")))).In(t)
-	change := must.Get(statusPatch(of, compile.StoredStatus(of), setpoint.ControllerStatus{})).In(t)
+	change := must.Get(declared.StatusPatch(of, compile.StoredStatus(of), setpoint.ControllerStatus{})).In(t)
 	patch, err := json.Marshal(change)
 	if want := `{"metadata":{"resourceVersion":"7","uid":"u"},"status":{`; err != nil || !strings.HasPrefix(string(patch), want) {
 		t.Errorf("%s, %v", patch, err)
@@ -113,7 +114,7 @@ func (w *holdingWorker) Health() controller.Health {
 // later status has them.
 func TestHeldDeletionsOfARollback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		declared := parseObject(t, rolloutAt("1", "1"))
+		declared := must.Get(object.Parse([]byte(rolloutAt("1", "1")))).In(t)
 		r := &running.Controller{
 			Compiled:   &compile.Compiled{Rollout: &compile.Rollout{Version: "v2", Spec: &setpoint.Rollout{}}},
 			Workers:    []running.Worker{&holdingWorker{}},
@@ -140,7 +141,7 @@ func TestLogicVersionIsOfTheRunningProgram(t *testing.T) {
 		"added":   {"", &compile.Rollout{Version: "v1", Spec: &setpoint.Rollout{}}},
 		"removed": {"v1", nil},
 	} {
-		declared := parseObject(t, stored)
+		declared := must.Get(object.Parse([]byte(stored))).In(t)
 		compiled := &compile.Compiled{Programs: []composite.Program{{Version: c.running}}}
 		if c.running != "" {
 			compiled.Rollout = &compile.Rollout{Version: c.running, Spec: &setpoint.Rollout{}}

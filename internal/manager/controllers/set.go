@@ -23,6 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
+	"github.com/setpoint-dev/setpoint/internal/manager/declared"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
@@ -46,7 +47,7 @@ type Set struct {
 func NewSet(d Dependencies) *Set {
 	backoff := queue.Options{BaseDelay: minRetryDelay, MaxDelay: 10 * time.Second}
 	all := shared{
-		Dependencies: &d, declared: &declarations{client: d.Client, kinds: map[string]*controllerKind{}},
+		Dependencies: &d, declared: declared.New(d.Client),
 		registry: &registry{entries: entries{}}, queue: queue.New(backoff),
 	}
 	changed, owned, rolled := &changes{shared: all}, &ownership{shared: all}, &rollouts{all}
@@ -73,7 +74,7 @@ func (cs *Set) Run(ctx context.Context) error {
 	for _, kind := range compile.Kinds() {
 		view := cs.Store.Watch(cache.Selection{Resource: kind.Resource, Labels: cs.Selector,
 			Managed: true, Optional: cs.Others.DevRun != ""}, cs.controllerChanged(kind))
-		cs.declared.kinds[kind.Name] = &controllerKind{Kind: kind, view: view}
+		cs.declared.Add(kind, view)
 	}
 	cs.Store.Watch(cache.Selection{Resource: crds.Resource, Metadata: true}, cs.crdChanged)
 	defer cs.stopAll()
@@ -124,7 +125,7 @@ func (cs *Set) declaredKeys() []queue.Key {
 	for i, own := range cs.GoControllers {
 		ranks[goControllerKey(own.Name)] = goControllerRank(i)
 	}
-	for key, o := range cs.declared.all() {
+	for key, o := range cs.declared.All() {
 		ranks[key] = conflicts.Rank(o)
 	}
 	return slices.SortedFunc(maps.Keys(ranks), func(a, b queue.Key) int { return cmp.Compare(ranks[a], ranks[b]) })
@@ -136,19 +137,14 @@ const listedInterval = 20 * time.Millisecond
 // awaitListed waits until all controller objects are known.
 func (cs *Set) awaitListed(ctx context.Context) bool {
 	return wait.PollUntilContextCancel(ctx, listedInterval, true, func(context.Context) (bool, error) {
-		return cs.declared.listed(), nil
+		return cs.declared.Listed(), nil
 	}) == nil
 }
 
-// AdmissionControllersListed reports whether all AdmissionControllers are known.
-// They are not while the API server does not serve the kind or forbids the list.
+// AdmissionControllersListed reports whether all AdmissionControllers are known. They are not while the API server does not
+// serve the kind or forbids the list.
 func (cs *Set) AdmissionControllersListed() bool {
-	for _, kind := range cs.declared.kinds {
-		if kind.Resource.Kind == setpoint.AdmissionControllerKind && !kind.view.Synced() {
-			return false
-		}
-	}
-	return true
+	return cs.declared.Synced(setpoint.AdmissionControllerKind)
 }
 
 // signalReady closes the ready channel when all controllers listed at the start are synced.

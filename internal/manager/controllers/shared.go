@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
+	"github.com/setpoint-dev/setpoint/internal/manager/declared"
 	"github.com/setpoint-dev/setpoint/internal/manager/finalizers"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/manager/revisions"
@@ -27,7 +28,7 @@ import (
 // shared is what the parts of a Set share.
 type shared struct {
 	*Dependencies
-	declared *declarations
+	declared *declared.Objects
 	registry *registry
 	// queue has the controllers to reconcile.
 	queue *queue.Queue
@@ -73,7 +74,7 @@ func (a *shared) RecordEvent(key queue.Key, event hook.Event) {
 
 // recordLifecycle records the same events as Metacontroller on a controller that it serves too: users wait for these.
 func (a *shared) recordLifecycle(s *controllerState, reasons ...string) {
-	if s.object == nil || !a.declared.forMetacontroller(s.key) {
+	if s.object == nil || !a.declared.ForMetacontroller(s.key) {
 		return
 	}
 	for _, reason := range reasons {

@@ -53,7 +53,7 @@ func TestReviewsStayUntilControllerIsKnown(t *testing.T) {
 			t.Cleanup(cs.Store.Close)
 			for _, kind := range compile.Kinds() {
 				if kind.Resource.Plural == "admissioncontrollers" {
-					cs.declared.kinds[kind.Name] = &controllerKind{Kind: kind, view: cs.Store.Watch(cache.Selection{Resource: kind.Resource}, nil)}
+					cs.declared.Add(kind, cs.Store.Watch(cache.Selection{Resource: kind.Resource}, nil))
 				}
 			}
 			cs.startAll(t.Context())

@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/manager/declared"
 	"github.com/setpoint-dev/setpoint/internal/manager/events"
 	"github.com/setpoint-dev/setpoint/internal/manager/running"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -57,7 +58,7 @@ func (r *reporter) reportStatuses(ctx context.Context) {
 // ResetReported forces new reports: another leader, or another CRD schema, may have changed what is stored.
 func (r *reporter) ResetReported() {
 	for key := range r.registry.all() {
-		r.registry.change(key, func(e *controllerEntry) { e.lastReported = reportedStatus{} })
+		r.registry.change(key, func(e *controllerEntry) { e.lastReported = declared.Reported{} })
 	}
 }
 
@@ -83,7 +84,7 @@ func (r *reporter) reportStatus(ctx context.Context, e *controllerEntry) {
 	if stored == nil {
 		return
 	}
-	previous := e.lastReported.previous(stored)
+	previous := e.lastReported.Previous(stored)
 	status := r.nextStatus(ctx, e, previous, stored)
 	if e.running != nil {
 		e.running.QueueOlder()
@@ -92,17 +93,17 @@ func (r *reporter) reportStatus(ctx context.Context, e *controllerEntry) {
 		r.rollouts.carryOut(e)
 		return
 	}
-	now := reportedStatus{status: status, stored: e.lastReported.stored, written: true}
-	if !e.lastReported.pruned(stored) {
-		patch, err := statusPatch(stored, previous, status)
+	now := declared.Reported{Status: status, Stored: e.lastReported.Stored, Written: true}
+	if !e.lastReported.Pruned(stored) {
+		patch, err := declared.StatusPatch(stored, previous, status)
 		if err == nil {
-			err = r.declared.patch(ctx, e.key, "/status", patch)
+			err = r.declared.Patch(ctx, e.key, "/status", patch)
 		}
 		if err != nil {
 			notStored(err)
 			return
 		}
-		now.stored = comparableStatus(r.declared.get(e.key))
+		now.Stored = declared.ComparableStatus(r.declared.Get(e.key))
 	}
 	r.rollouts.carryOut(e)
 	r.rollouts.recordStep(e, previous, status)
@@ -130,7 +131,7 @@ func (r *reporter) nextStatus(ctx context.Context, e *controllerEntry, previous 
 
 // cached returns the cached object of a controller; nil if it is gone, or another one by now.
 func (r *reporter) cached(e *controllerEntry) *object.Object {
-	stored := r.declared.get(e.key)
+	stored := r.declared.Get(e.key)
 	if stored == nil || e.object == nil || stored.UID() != e.object.UID() {
 		return nil
 	}
@@ -220,12 +221,12 @@ func (r *reporter) warningFor(s *controllerState, condition metav1.Condition) (e
 	event = hook.Event{Type: corev1.EventTypeWarning, Reason: condition.Reason, Message: condition.Message}
 	switch condition.Type {
 	case setpoint.ConditionAccepted:
-		if _, refused := errors.AsType[*compile.Refusal](s.refusal); refused && r.declared.forMetacontroller(s.key) {
+		if _, refused := errors.AsType[*compile.Refusal](s.refusal); refused && r.declared.ForMetacontroller(s.key) {
 			event.Reason, event.Message = metacontroller.EventCreateError, "Cannot create new controller: "+condition.Reason+": "+
 				condition.Message
 		}
 	case setpoint.ConditionStatusStored:
-		if r.declared.forMetacontroller(s.key) {
+		if r.declared.ForMetacontroller(s.key) {
 			event.Reason, event.Message = metacontroller.EventSyncError, "["+s.key.Name+"] Sync error - "+condition.Message
 		}
 	case setpoint.ConditionCRDCurrent:
