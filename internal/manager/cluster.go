@@ -24,11 +24,9 @@ type Cluster struct {
 	InCluster bool
 	// Namespace is that of the kubeconfig's context, or of the pod.
 	Namespace string
-	// ProcessDir is the directory in which processes on this machine publish their
-	// inspect addresses; "" for none.
+	// ProcessDir is the directory in which processes on this machine publish their inspect addresses; "" for none.
 	ProcessDir string
-	// DevDir is the directory in which a session of `setpoint dev --context` publishes what it
-	// runs; "" for none.
+	// DevDir is the directory in which a session of `setpoint dev --context` publishes what it runs; "" for none.
 	DevDir string
 }
 
@@ -111,9 +109,8 @@ func loadCluster(kubeconfig, context string) (Cluster, error) {
 // InspectAuto selects an address by the environment, see Cluster.InspectAddress.
 const InspectAuto = "auto"
 
-// InspectAddress resolves InspectAuto: a well-known port in a pod, which is reached by
-// port-forward; any port where there is a directory to publish it in; else none. Other
-// addresses stay.
+// InspectAddress resolves InspectAuto: a well-known port in a pod, which is reached by port-forward; any port where
+// there is a directory to publish it in; else none. Other addresses stay.
 func (c Cluster) InspectAddress(address string) string {
 	switch {
 	case address != InspectAuto:

@@ -269,7 +269,7 @@ func startManager(t *testing.T, s http.Handler, o Options) *Manager {
 // readyz returns the response of /readyz.
 func readyz(m *Manager) string {
 	w := httptest.NewRecorder()
-	options := m.serving()
+	options := m.endpoints()
 	options.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", http.NoBody))
 	return strings.TrimSpace(w.Body.String())
 }
@@ -280,12 +280,12 @@ func TestGoControllersWaitForTheirKinds(t *testing.T) {
 	m := startManager(t, s, Options{GoControllers: []controllers.GoController{shopController("keeper")}})
 	<-m.Ready()
 	must.Eventually(t, "ready", func() bool { return readyz(m) == "ok" })
-	if running := len(m.controllers.Health()); running != 0 {
+	if running := len(m.controllers.Healths()); running != 0 {
 		t.Errorf("%d run", running)
 	}
 	s.awaitWatch(t)
 	s.apply(httptest.NewRequest(http.MethodPatch, shopsCRDPath, strings.NewReader(shopsManifest)))
-	must.Eventually(t, "the controller", func() bool { return len(m.controllers.Health()) == 1 })
+	must.Eventually(t, "the controller", func() bool { return len(m.controllers.Healths()) == 1 })
 	must.Eventually(t, "ready again", func() bool { return readyz(m) == "ok" })
 	must.Eventually(t, "the metric", func() bool { return m.controllers.Gauges()["keeper"].Ready })
 }
@@ -328,7 +328,7 @@ func TestConflictingGoControllers(t *testing.T) {
 	m := startManager(t, &fakeAPIServer{}, Options{GoControllers: []controllers.GoController{shopControllerWithChildren("one", configMaps), shopControllerWithChildren("another", configMaps)}, CRDs: [][]byte{[]byte(shopsManifest)}})
 	const want = "another: one is already the controller of shops.example.org/v1; "
 	must.Eventually(t, "the refusal", func() bool { return strings.HasPrefix(readyz(m), want) })
-	if running := slices.Collect(maps.Keys(m.controllers.Health())); !slices.Equal(running, []string{"one"}) {
+	if running := slices.Collect(maps.Keys(m.controllers.Healths())); !slices.Equal(running, []string{"one"}) {
 		t.Errorf("%q run", running)
 	}
 }
@@ -336,8 +336,8 @@ func TestConflictingGoControllers(t *testing.T) {
 // Fault M15: two controllers of one kind run if one has no children.
 func TestGoControllersOfOneKind(t *testing.T) {
 	m := startManager(t, &fakeAPIServer{}, Options{GoControllers: []controllers.GoController{shopController("one"), shopController("another")}, CRDs: [][]byte{[]byte(shopsManifest)}})
-	must.Eventually(t, "both", func() bool { return readyz(m) == "ok" && len(m.controllers.Health()) == 2 })
-	for _, c := range m.controllers.Inspect() {
+	must.Eventually(t, "both", func() bool { return readyz(m) == "ok" && len(m.controllers.Healths()) == 2 })
+	for _, c := range must.Get(m.controllers.Controllers(t.Context())).In(t) {
 		if yields := slices.ContainsFunc(c.Notes, func(note string) bool { return strings.HasPrefix(note, "one takes precedence") }); yields != (c.Name == "another") {
 			t.Errorf("%s yields the status: %v", c.Name, yields)
 		}

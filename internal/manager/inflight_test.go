@@ -13,17 +13,18 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
+	"github.com/setpoint-dev/setpoint/internal/manager/running"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 )
 
 // Fault S1: the process is unhealthy while a call that ignores its context holds a worker for long.
 func TestStuckCallsAreUnhealthy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &Manager{dependencies: dependencies{Log: slog.New(slog.DiscardHandler), Metrics: serving.NewMetrics(), InFlight: calls.NewInFlight()}}
+		m := &Manager{dependencies: dependencies{Dependencies: running.Dependencies{Log: slog.New(slog.DiscardHandler), Metrics: serving.NewMetrics(), InFlight: calls.NewInFlight()}}}
 		healthz := func(want int) {
 			t.Helper()
 			w := httptest.NewRecorder()
-			options := m.serving()
+			options := m.endpoints()
 			options.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/healthz", http.NoBody))
 			if w.Code != want {
 				t.Errorf("/healthz: %d, want %d", w.Code, want)

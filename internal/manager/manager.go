@@ -12,14 +12,16 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/rest"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/config/crd"
+	"github.com/setpoint-dev/setpoint/internal/admission/register"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/backend"
@@ -31,15 +33,16 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
+	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/events"
 	"github.com/setpoint-dev/setpoint/internal/manager/finalizers"
 	"github.com/setpoint-dev/setpoint/internal/manager/kinds"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
+	"github.com/setpoint-dev/setpoint/internal/manager/running"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/recording"
-	"github.com/setpoint-dev/setpoint/internal/request"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
@@ -72,10 +75,12 @@ func New(o Options) (*Manager, error) {
 	}
 	m := &Manager{options: o, connections: webhook.NewConnectionLimiter(serving.MaxOpenFiles() / 2), started: time.Now(),
 		dependencies: dependencies{
-			Process: cmp.Or(o.Name, programName), Log: o.Log, Client: client, Resolver: &kinds.Resolver{Client: client},
-			InFlight: calls.NewInFlight(), Endpoints: calls.NewEndpoints(), Recorders: &recording.Recorders{},
-			Unrecorded: o.History.Off && o.Recording.File == "", Inline: o.Inline,
-			Selector: o.controllerSelector(), GoControllers: o.GoControllers, Namespace: o.Namespace,
+			Dependencies: running.Dependencies{
+				Log: o.Log, Client: client, Resolver: &kinds.Resolver{Client: client}, InFlight: calls.NewInFlight(),
+				Endpoints: calls.NewEndpoints(), Recorders: &recording.Recorders{}, Unrecorded: o.History.Off && o.Recording.File == "",
+			},
+			Process: cmp.Or(o.Name, programName), Inline: o.Inline, Selector: o.controllerSelector(), GoControllers: o.GoControllers,
+			Namespace: o.Namespace,
 		}}
 	m.Environment = m.compileEnvironment
 	m.History = inspect.NewHistory(o.History, m.started)
@@ -91,7 +96,7 @@ func New(o Options) (*Manager, error) {
 		err error) {
 		m.controllers.ObserveWatch(of, err)
 	}})
-	m.Permissions = &rbac.Access{Process: o.process(), Client: client, Accounts: identity.NewReviewer(client)}
+	m.Permissions = &rbac.Access{Process: o.permissionsProcess(), Client: client, Accounts: identity.NewReviewer(client)}
 	m.Finalizers = &finalizers.Cluster{
 		Client: client, Resolver: m.Resolver, Access: m.Permissions.Accounts, FieldManager: programName, Limits: o.Namespaces,
 	}
@@ -119,16 +124,67 @@ func New(o Options) (*Manager, error) {
 	}
 	m.Others = &conflicts.Others{Client: client, DevRun: o.DevRun, Environment: m.compileEnvironment}
 	m.Webhooks = newWebhooks(m)
-	m.controllers = controllers.New(m.dependencies)
+	m.controllers = controllers.NewSet(m.dependencies)
 	if m.processLease != nil {
 		m.processLease.OnHeld = m.Webhooks.Publish
 	}
-	m.Metrics.MustRegister(&serving.Collector{Cache: m.Store, Controllers: m.controllers.Gauges}, m.Webhooks)
-	if o.HookProcesses != nil {
-		m.Metrics.MustRegister(o.HookProcesses)
-	}
+	m.Metrics.MustRegister(&serving.Collector{Cache: m.Store, Controllers: m.controllers.Gauges, Webhooks: m.Webhooks,
+		HookProcesses: o.HookProcesses})
 	m.Leader.RegisterMetric(m.Metrics.Registry)
 	return m, nil
+}
+
+// newInstaller returns the installer of the CRDs of controllers, unless SkipCRDs is set or a Go program declares all
+// controllers, and of those of the options. An upgrade of Setpoint's own CRDs is never refused.
+func newInstaller(m *Manager) (*crds.Installer, error) {
+	o := &m.options
+	installer := crds.Options{
+		Skip: o.SkipCRDs, Program: m.Process, Client: m.Client, Log: m.Log, Resolve: m.Resolver.Resolve,
+		EventAt: m.Events.EventAt,
+		Checked: func() { m.controllers.ResetReported() },
+	}
+	var err error
+	if installer.Install, err = crds.Parse(o.CRDs, o.AllowBreakingCRDs); err != nil {
+		return nil, fmt.Errorf("read the CRDs of the program: %w", err)
+	}
+	if len(o.GoControllers) > 0 {
+		return crds.NewInstaller(installer), nil
+	}
+	if installer.Corrected, err = crds.Parse(crd.All(), true); err != nil {
+		return nil, fmt.Errorf("read the CRDs in the binary: %w", err)
+	}
+	if !o.SkipCRDs {
+		installer.Install = slices.Concat(installer.Corrected, installer.Install)
+	}
+	return crds.NewInstaller(installer), nil
+}
+
+func newWebhooks(m *Manager) *serving.Webhooks {
+	return serving.NewWebhooks(serving.WebhookOptions{
+		Reach: m.options.reach(), APIServer: m.options.Config.Host, Store: m.Store, Client: m.Client, Leader: m.Leader, Log: m.Log,
+		Tracer: m.Tracer,
+		Lease:  m.processLease.Held, Exempt: m.ownObjects(), Observer: reviewObserver{m},
+		Started: func() bool { return m.controllers.Started() },
+		Listed:  func() bool { return m.controllers.AdmissionControllersListed() },
+	})
+}
+
+// ownObjects are the objects that this Manager depends on. Its webhooks exempt them: with its hook down, a review of
+// Leases would end the leadership that could remove the webhook.
+func (m *Manager) ownObjects() register.ExemptObjects {
+	o := &m.options
+	own := register.ExemptObjects{Leases: []types.NamespacedName{
+		{Namespace: o.LeaderElection.Namespace, Name: o.LeaderElection.Name},
+		{Namespace: o.LeaderElection.Namespace, Name: o.LeaderElection.ProcessLeaseName(o.Namespaces)},
+	}}
+	reach, inspect := o.reach(), o.inspectEndpoint()
+	for _, secret := range []types.NamespacedName{reach.CertificateSecret(), inspect.Secret()} {
+		if secret != (types.NamespacedName{}) {
+			own.Secrets = append(own.Secrets, secret)
+		}
+	}
+	own.CRDs = m.CRDs.Names()
+	return own
 }
 
 // instance returns how this Manager appears in the status of controllers; nil if it has no Lease by which others see
@@ -141,51 +197,6 @@ func (m *Manager) instance() *setpoint.Instance {
 	return &setpoint.Instance{Lease: e.Namespace + "/" + e.Name, Namespaces: slices.Sorted(slices.Values(o.Namespaces))}
 }
 
-// newClient returns the client that all packages share. It has no rate limit by default,
-// since the API server has priority and fairness.
-func newClient(o Options) (rest.Interface, error) {
-	c := o.config()
-	c.QPS, c.Burst = -1, -1
-	if o.ClientQPS > 0 {
-		c.QPS, c.Burst = o.ClientQPS, cmp.Or(o.ClientBurst, max(1, int(2*o.ClientQPS)))
-	}
-	// The server is near: compression costs both sides more than it saves.
-	c.DisableCompression = true
-	return request.NewClient(c)
-}
-
-// Run runs until the context ends. An error says why it could not start or stop.
-func (m *Manager) Run(ctx context.Context) error {
-	defer m.stopTraces()
-	endpoints, unpublish, err := m.listen(ctx)
-	if err != nil {
-		return err
-	}
-	defer unpublish()
-	stopRecording, err := m.startRecording()
-	if err != nil {
-		serving.CloseAll(endpoints)
-		return err
-	}
-	defer stopRecording()
-	group, ctx := errgroup.WithContext(ctx)
-	for _, endpoint := range endpoints {
-		group.Go(func() error { return endpoint.Serve(ctx) })
-	}
-	group.Go(func() error {
-		// First, since an unsupported cluster must stay as it is.
-		if err := checkKubernetes(ctx, m.Client, m.Log); err != nil {
-			return err
-		}
-		group.Go(func() error { return m.Webhooks.Run(ctx) })
-		group.Go(func() error { m.reviewCode(ctx); return nil })
-		group.Go(func() error { m.processLease.Run(ctx); return nil })
-		group.Go(func() error { m.Leader.WhileLeading(ctx, m.removeStaleWebhooks); return nil })
-		return m.runControllers(ctx)
-	})
-	return group.Wait()
-}
-
 // Ready is closed when the CRDs are installed, the caches of all controllers found at the
 // start are synced, and the API server calls their webhooks.
 func (m *Manager) Ready() <-chan struct{} { return m.controllers.Ready() }
@@ -193,15 +204,13 @@ func (m *Manager) Ready() <-chan struct{} { return m.controllers.Ready() }
 // Leads reports whether this process is the leader; without leader election it always is, once it runs.
 func (m *Manager) Leads() bool { return m.Leader.Leads() }
 
-// HookRestarted syncs all parents of the controllers with a hook at an address, host or
-// host:port.
+// HookRestarted syncs all parents of the controllers with a hook at an address, host or host:port.
 func (m *Manager) HookRestarted(address string) {
 	m.Endpoints.SetUp(address)
 	m.controllers.HookRestarted(address)
 }
 
-// HookDown marks the controllers with a hook at an address, host or host:port, as not ready
-// until HookRestarted.
+// HookDown marks the controllers with a hook at an address, host or host:port, as not ready until HookRestarted.
 func (m *Manager) HookDown(address string, err error) { m.Endpoints.SetDown(address, err) }
 
 // compileEnvironment returns what the compiler depends on.
@@ -235,12 +244,37 @@ func (m *Manager) compileEnvironment() compile.Environment {
 	}
 }
 
-// called counts a call of a hook. Calls of handlers and reviews are counted by their names
-// instead.
+// called counts a call of a hook. Calls of handlers and reviews are counted by their names instead.
 func (m *Manager) called(program, address string, e call.Result) {
 	m.Endpoints.RecordCall(program, address, e)
 	m.Metrics.ObserveHookCall(program, address, e)
 	if e.HookType != call.Handle && e.HookType != call.Admit {
 		m.History.AddHookCall(program, string(e.HookType), strconv.Itoa(e.Code), e.Duration)
+	}
+}
+
+// digestInterval is how often the state of controllers is compared while a client waits.
+const digestInterval = time.Second
+
+// digestCache is the digest of the state of all controllers.
+type digestCache struct {
+	mu      sync.Mutex
+	digest  uint64
+	updated time.Time
+}
+
+// updateDigest computes the digest, at most once per interval for all clients that wait, and marks the history as changed
+// if it differs.
+func (m *Manager) updateDigest() {
+	l := &m.lastDigest
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Since(l.updated) < digestInterval/2 {
+		return
+	}
+	l.updated = time.Now()
+	if digest := m.controllers.StateDigest(); digest != l.digest {
+		l.digest = digest
+		m.History.NotifyChange()
 	}
 }

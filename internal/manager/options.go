@@ -23,10 +23,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
+	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/recording"
+	"github.com/setpoint-dev/setpoint/internal/request"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
@@ -37,16 +39,13 @@ const programName = "setpoint"
 type Options struct {
 	// Config is the client configuration of the cluster.
 	Config *rest.Config
-	// ClientQPS and ClientBurst limit requests to the API server per second on average,
-	// and at once. There is no limit without ClientQPS, since the API server has priority
-	// and fairness. ClientBurst defaults to twice the QPS.
+	// ClientQPS and ClientBurst limit requests to the API server per second on average, and at once. There is no limit
+	// without ClientQPS, since the API server has priority and fairness. ClientBurst defaults to twice the QPS.
 	ClientQPS   float32
 	ClientBurst int
-	// Selector is a label selector of controller objects, such as "team=web"; "" selects
-	// all.
+	// Selector is a label selector of controller objects, such as "team=web"; "" selects all.
 	Selector string
-	// DevRun is the run of `setpoint dev --context` whose controller objects are run; "" runs those of
-	// no such run.
+	// DevRun is the run of `setpoint dev --context` whose controller objects are run; "" runs those of no such run.
 	DevRun string
 	// SkipCRDs does not install Setpoint's CRDs.
 	SkipCRDs bool
@@ -65,9 +64,8 @@ type Options struct {
 	Admission serving.AdmissionOptions
 	// LeaderElection is disabled by default.
 	LeaderElection leader.Election
-	// ProcessLease detects other processes that handle the same objects without leader
-	// election, by a Lease, and logs a warning. Objects are the same for one Selector and
-	// one set of Namespaces.
+	// ProcessLease detects other processes that handle the same objects without leader election, by a Lease, and logs a
+	// warning. Objects are the same for one Selector and one set of Namespaces.
 	ProcessLease bool
 	// Namespaces limit the namespaced objects that controllers watch and write; none mean
 	// all. A Go program limits its controllers itself.
@@ -101,13 +99,11 @@ type Options struct {
 	// NoDeletionGuard disables the deletion guard of controllers of metacontroller.k8s.io.
 	// Those of setpoint.dev have a field for it.
 	NoDeletionGuard bool
-	// ShutdownTimeout is how long Run waits for work to stop when its context ends; 10s if
-	// zero. UnfinishedTasks, if set, names tasks of the program that still run, such as
-	// "daemon watch of ConfigMap shop/a".
+	// ShutdownTimeout is how long Run waits for work to stop when its context ends; 10s if zero. UnfinishedTasks, if
+	// set, names tasks of the program that still run, such as "daemon watch of ConfigMap shop/a".
 	ShutdownTimeout time.Duration
 	UnfinishedTasks func() []string
-	// EventsQPS and EventsBurst limit the events on one object per second on average, and
-	// at once; 1/20 and 25 if zero.
+	// EventsQPS and EventsBurst limit the events on one object per second on average, and at once; 1/20 and 25 if zero.
 	EventsQPS   float32
 	EventsBurst int
 	// Address serves health and metrics, such as ":8080"; "" disables it.
@@ -143,8 +139,7 @@ type Options struct {
 	Recording Recording
 	// Traces says where spans go; nil for none.
 	Traces *trace.Config
-	// Plan, if set, computes the plan of an object. The package that plans is in a layer
-	// above.
+	// Plan, if set, computes the plan of an object. The package that plans is in a layer above.
 	Plan func(ctx context.Context, m *Manager, controller string, ref object.Ref, edited json.RawMessage) (inspect.Plan, error)
 	// Name is the name of the program in events and the user agent; Setpoint's if empty.
 	Name string
@@ -154,6 +149,17 @@ type Options struct {
 	Log *slog.Logger
 }
 
+// History configures the history of reconciles.
+type History = inspect.HistoryOptions
+
+// Recording configures the continuous recording of hook calls.
+type Recording struct {
+	// File is the path of the file; "" for none.
+	File string
+	// MaxBytes bounds the file and the one before it together; 256 MiB if zero.
+	MaxBytes int
+}
+
 func (o Options) withDefaults() Options {
 	o.Namespace = cmp.Or(o.Namespace, "default")
 	o.LeaderElection = o.LeaderElection.WithDefaults(o.Namespace, o.Selector)
@@ -161,8 +167,7 @@ func (o Options) withDefaults() Options {
 	o.Admission.Address = cmp.Or(o.Admission.Address, "127.0.0.1:0")
 	o.ApplyStrategy = cmp.Or(o.ApplyStrategy, string(plan.Merge))
 	o.FieldManager = cmp.Or(o.FieldManager, "metacontroller")
-	// An unchanged failure is reported again about every 30 seconds; a lower rate would
-	// drop these events.
+	// An unchanged failure is reported again about every 30 seconds; a lower rate would drop these events.
 	o.EventsQPS = cmp.Or(o.EventsQPS, 1.0/20)
 	o.EventsBurst = cmp.Or(o.EventsBurst, 25)
 	o.ShutdownTimeout = cmp.Or(o.ShutdownTimeout, 10*time.Second)
@@ -191,9 +196,19 @@ func (o *Options) reach() serving.Reach {
 	}
 }
 
-// inspect returns the configuration of the inspect endpoint.
-func (o *Options) inspect() serving.Inspect {
+// inspectEndpoint returns the configuration of the inspect endpoint.
+func (o *Options) inspectEndpoint() serving.Inspect {
 	return serving.Inspect{Address: o.InspectAddress, Dir: o.InspectDir, Namespace: o.Namespace, Log: o.Log}
+}
+
+// permissionsProcess returns what a process with these options needs permissions for.
+func (o *Options) permissionsProcess() *rbac.Process {
+	reach, inspect := o.reach(), o.inspectEndpoint()
+	return &rbac.Process{
+		Namespace: o.Namespace, PodNamespace: reach.PodNamespace(), CertificateSecret: reach.CertificateSecret(),
+		ProvidedCertificates: reach.ProvidesCertificates(),
+		InspectSecret:        inspect.Secret().Name, LeaderElection: o.LeaderElection,
+	}
 }
 
 // config returns the client configuration with the user agent.
@@ -204,6 +219,19 @@ func (o *Options) config() *rest.Config {
 		c.UserAgent = o.Name + "/" + o.Version + " " + programName
 	}
 	return c
+}
+
+// newClient returns the client that all packages share. It has no rate limit by default,
+// since the API server has priority and fairness.
+func newClient(o Options) (rest.Interface, error) {
+	c := o.config()
+	c.QPS, c.Burst = -1, -1
+	if o.ClientQPS > 0 {
+		c.QPS, c.Burst = o.ClientQPS, cmp.Or(o.ClientBurst, max(1, int(2*o.ClientQPS)))
+	}
+	// The server is near: compression costs both sides more than it saves.
+	c.DisableCompression = true
+	return request.NewClient(c)
 }
 
 // check validates the options.
@@ -260,8 +288,7 @@ type Dashboard interface {
 	Open(ctx context.Context, p DashboardProcess) ([]serving.Endpoint, error)
 }
 
-// DashboardProcess is the process that a dashboard shows. Its Source stays the same, since
-// pages wait for its changes.
+// DashboardProcess is the process that a dashboard shows. Its Source stays the same, since pages wait for its changes.
 type DashboardProcess struct {
 	Config  *rest.Config
 	Source  inspect.Source

@@ -1,22 +1,30 @@
 package manager
 
 import (
+	"context"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/internal/admission/certs"
+	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate/token"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
+	"github.com/setpoint-dev/setpoint/internal/manager/kinds"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// RequiredPermissions returns the permissions that a Go program needs to run these controllers
-// with these options.
+// RequiredPermissions returns the permissions that a Go program needs to run these controllers with these options.
 func RequiredPermissions(all []*compile.Compiled, o Options) (rbac.Permissions, error) {
 	o = o.withDefaults()
-	process := o.process()
+	process := o.permissionsProcess()
 	var err error
 	if process.CRDs, err = crds.Parse(o.CRDs, o.AllowBreakingCRDs); err != nil {
 		return nil, err
@@ -28,17 +36,7 @@ func RequiredPermissions(all []*compile.Compiled, o Options) (rbac.Permissions, 
 func RunPermissions(o Options) rbac.Permissions {
 	o.LeaderElection.Enabled = true
 	o = o.withDefaults()
-	return o.process().ForRun()
-}
-
-// process returns what a process with these options needs permissions for.
-func (o *Options) process() *rbac.Process {
-	reach, inspect := o.reach(), o.inspect()
-	return &rbac.Process{
-		Namespace: o.Namespace, PodNamespace: reach.PodNamespace(), CertificateSecret: reach.CertificateSecret(),
-		ProvidedCertificates: reach.ProvidesCertificates(),
-		InspectSecret:        inspect.Secret().Name, LeaderElection: o.LeaderElection,
-	}
+	return o.permissionsProcess().ForRun()
 }
 
 // EmptySecrets returns the Secrets to create before a Manager runs these controllers. It
@@ -46,7 +44,7 @@ func (o *Options) process() *rbac.Process {
 func EmptySecrets(all []*compile.Compiled, o Options) []*corev1.Secret {
 	o = o.withDefaults()
 	var secrets []*corev1.Secret
-	if inspect := o.inspect(); inspect.Secret().Name != "" {
+	if inspect := o.inspectEndpoint(); inspect.Secret().Name != "" {
 		secrets = append(secrets, token.NewSecret(o.Namespace))
 	}
 	reviews := slices.ContainsFunc(all, func(c *compile.Compiled) bool { return c.Admission != nil })
@@ -54,4 +52,131 @@ func EmptySecrets(all []*compile.Compiled, o Options) []*corev1.Secret {
 		secrets = append(secrets, certs.NewSecret(reach.CertificateSecret()))
 	}
 	return secrets
+}
+
+// ObjectPermissions knows which permissions controller objects need, stored or not.
+type ObjectPermissions struct {
+	options  Options
+	client   rest.Interface
+	resolver *kinds.Resolver
+}
+
+// NewObjectPermissions returns the permissions for a process with these options. The
+// definitions are CRDs that need not be stored.
+func NewObjectPermissions(o Options, definitions []*object.Object) (*ObjectPermissions, error) {
+	o = o.withDefaults()
+	client, err := newClient(o)
+	if err != nil {
+		return nil, fmt.Errorf("create a client for the cluster: %w", err)
+	}
+	defined, err := definedResources(definitions)
+	if err != nil {
+		return nil, err
+	}
+	return &ObjectPermissions{o, client, &kinds.Resolver{Client: client, Defined: defined}}, nil
+}
+
+// Assume resolves kinds without the cluster.
+func (p *ObjectPermissions) Assume(find func(ctx context.Context, apiVersion, plural string) (object.Resource, error)) {
+	p.resolver.Assume = find
+}
+
+// Of returns what a controller object needs, and whether a customize hook selects kinds at run
+// time. Related are the kinds that it is known to select.
+func (p *ObjectPermissions) Of(ctx context.Context, declared *object.Object, related []object.Resource) (needs rbac.Controller,
+	customizes bool, err error) {
+	kind, known := compile.KindOf(declared)
+	if !known {
+		return needs, false, fmt.Errorf("%s of %s is no controller kind", declared.Kind(), declared.APIVersion())
+	}
+	o := p.options
+	compiled, err := kind.Compile(ctx, declared, p.Environment())
+	if err != nil {
+		return needs, false, fmt.Errorf("%s/%s: %w", kind.Name, declared.Name(), err)
+	}
+	defer compiled.Release()
+	compiled.Programs = slices.Clone(compiled.Programs)
+	for i := range compiled.Programs {
+		if one := &compiled.Programs[i]; one.Customizes() {
+			one.Reads, customizes = slices.Concat(one.Reads, related), true
+		}
+	}
+	return o.permissionsProcess().Controller(kind.Resource, compiled), customizes, nil
+}
+
+// Environment returns what controllers are compiled with. They are never run.
+func (p *ObjectPermissions) Environment() compile.Environment {
+	o := p.options
+	reach := o.reach()
+	return compile.Environment{
+		Resolve: p.resolver.Resolve, ResolveKind: p.resolver.ResolveKind, Workers: o.Workers,
+		Namespace: o.Namespace, Namespaces: o.Namespaces, PodNamespace: reach.PodNamespace(), DefaultAccount: o.DefaultAccount,
+		Expressions: o.Expressions,
+	}
+}
+
+// AbsentNamespaces returns the namespaces of controllers that do not exist, as far as the user may know.
+func (p *ObjectPermissions) AbsentNamespaces(ctx context.Context, all []rbac.Controller) []string {
+	var names []string
+	for _, c := range all {
+		for _, rules := range c.Permissions.RulesByNamespace() {
+			if rules.Namespace != "" {
+				names = append(names, rules.Namespace)
+			}
+		}
+	}
+	return rbac.AbsentNamespaces(ctx, p.client, names)
+}
+
+// Stored returns the controller objects of the cluster, by kind and name. Kinds that are not installed have none.
+func (p *ObjectPermissions) Stored(ctx context.Context) ([]*object.Object, error) {
+	var all []*object.Object
+	writer := apply.New(p.client, apply.Options{DryRun: true})
+	for _, kind := range compile.Kinds() {
+		some, err := writer.List(ctx, kind.Resource, "", "")
+		if err != nil && !apply.NotFound(err) {
+			return nil, fmt.Errorf("list %s: %w", kind.Resource, err)
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+// ServesConstrainedImpersonation reports whether the API server is new enough for it.
+func (p *ObjectPermissions) ServesConstrainedImpersonation(ctx context.Context) (bool, error) {
+	return rbac.ServesConstrainedImpersonation(ctx, p.client)
+}
+
+// ProgramManifests returns what a program with these controllers needs in the namespace of the options, as YAML: a
+// ServiceAccount, the Secrets that the program fills, roles and bindings. Adjust may add rules.
+func ProgramManifests(all []*compile.Compiled, o Options, serviceAccount string,
+	adjust func([]rbac.NamespaceRules) []rbac.NamespaceRules) ([]byte, error) {
+	required, err := RequiredPermissions(all, o)
+	if err != nil {
+		return nil, err
+	}
+	objects := []any{&corev1.ServiceAccount{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
+		ObjectMeta: metav1.ObjectMeta{Name: serviceAccount, Namespace: o.Namespace},
+	}}
+	for _, secret := range EmptySecrets(all, o) {
+		objects = append(objects, secret)
+	}
+	var text []byte
+	for i, object := range objects {
+		document, err := yaml.Marshal(object)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			text = append(text, "---\n"...)
+		}
+		text = append(text, document...)
+	}
+	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: serviceAccount, Namespace: o.Namespace}
+	roles, err := rbac.YAML(rbac.Roles(o.Name, subject, adjust(required.RulesByNamespace())))
+	if len(roles) > 0 {
+		text = slices.Concat(text, []byte("---\n"), roles)
+	}
+	return text, err
 }

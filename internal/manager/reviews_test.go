@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -15,7 +16,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
+	"github.com/setpoint-dev/setpoint/internal/manager/running"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/recording"
 )
@@ -24,7 +27,7 @@ import (
 func withControllers(m *Manager) {
 	m.InFlight, m.CRDs, m.options.Config = calls.NewInFlight(), crds.NewInstaller(crds.Options{}), &rest.Config{}
 	m.Webhooks = newWebhooks(m)
-	m.controllers = controllers.New(m.dependencies)
+	m.controllers = controllers.NewSet(m.dependencies)
 }
 
 // denyAllProgram denies all requests.
@@ -39,8 +42,8 @@ func denyAllProgram(name string) *admission.Program {
 
 // A review in flight while its controller is deleted leaves nothing in memory.
 func TestWebhookServerDropsRemovedControllers(t *testing.T) {
-	m := &Manager{dependencies: dependencies{Log: slog.New(slog.DiscardHandler), Metrics: serving.NewMetrics(),
-		History: inspect.NewHistory(inspect.HistoryOptions{}, time.Now()), Recorders: &recording.Recorders{}}}
+	m := &Manager{dependencies: dependencies{Dependencies: running.Dependencies{Log: slog.New(slog.DiscardHandler), Metrics: serving.NewMetrics(),
+		History: inspect.NewHistory(inspect.HistoryOptions{}, time.Now()), Recorders: &recording.Recorders{}}}}
 	withControllers(m)
 	key, review := queue.Key{Namespace: "kind", Name: "policy"}, admission.ReviewRecord{Program: "policy", Webhook: "no", Result: admission.Denied}
 	m.Webhooks.Set(key, denyAllProgram("policy"))
@@ -54,5 +57,25 @@ func TestWebhookServerDropsRemovedControllers(t *testing.T) {
 	m.Webhooks.Reviewed(review)
 	if runs, calls := m.History.Stats().Runs, m.History.Calls("policy"); runs != 0 || len(calls) != 0 || m.Webhooks.Health("policy").HookFailing != 0 {
 		t.Errorf("%d runs, calls %v, health %v of a deleted controller", runs, calls, m.Webhooks.Health("policy"))
+	}
+}
+
+// A selector of which the webhook had no part, or only the last one, let it review controllers of other Setpoints.
+func TestOnlyOwnControllersAreReviewed(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "<none>", "team=web": "team in (web)", "team!=web": "team notin (web)", "a=1,a=2": "a in (1),a in (2)",
+		"team in (web,db),!old": "!old,team in (db,web)",
+	} {
+		program := must.Get((&Manager{options: Options{Selector: text}}).codeReview()).In(t)
+		got := "<none>"
+		if objects := program.Webhooks[0].Objects; objects != nil {
+			got = must.Get(metav1.LabelSelectorAsSelector(objects)).In(t).String()
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+	if _, err := (&Manager{options: Options{Selector: "size>3"}}).codeReview(); err == nil {
+		t.Error("a comparison is ignored")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -20,8 +21,39 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
-// runControllers runs the controllers and the leader election. The Lease is held until all
-// work has stopped.
+// Run runs until the context ends. An error says why it could not start or stop.
+func (m *Manager) Run(ctx context.Context) error {
+	defer m.stopTraces()
+	endpoints, unpublish, err := m.listen(ctx)
+	if err != nil {
+		return err
+	}
+	defer unpublish()
+	stopRecording, err := m.startRecording()
+	if err != nil {
+		serving.CloseAll(endpoints)
+		return err
+	}
+	defer stopRecording()
+	group, ctx := errgroup.WithContext(ctx)
+	for _, endpoint := range endpoints {
+		group.Go(func() error { return endpoint.Serve(ctx) })
+	}
+	group.Go(func() error {
+		// First, since an unsupported cluster must stay as it is.
+		if err := checkKubernetes(ctx, m.Client, m.Log); err != nil {
+			return err
+		}
+		group.Go(func() error { return m.Webhooks.Run(ctx) })
+		group.Go(func() error { m.reviewCode(ctx); return nil })
+		group.Go(func() error { m.processLease.Run(ctx); return nil })
+		group.Go(func() error { m.Leader.WhileLeading(ctx, m.removeStaleWebhooks); return nil })
+		return m.runControllers(ctx)
+	})
+	return group.Wait()
+}
+
+// runControllers runs the controllers and the leader election. The Lease is held until all work has stopped.
 func (m *Manager) runControllers(ctx context.Context) error {
 	defer m.Store.Close()
 	defer m.Events.Close()
@@ -79,6 +111,17 @@ func (m *Manager) watchAndRun(ctx context.Context) error {
 	return m.controllers.Run(ctx)
 }
 
+// awaitCRDsAsStandby waits until the CRDs are served that the leader installs. A leader of an older release never
+// installs them: it stops in a rolling update as soon as this replica is ready.
+func (m *Manager) awaitCRDsAsStandby(ctx context.Context) error {
+	if m.Leader.Leads() {
+		return nil
+	}
+	m.awaitingCRDs.Store(m.CRDs.Missing(ctx))
+	defer m.awaitingCRDs.Store(false)
+	return m.CRDs.Await(ctx)
+}
+
 // listen opens all endpoints, except for webhooks. The address of the inspect endpoint is
 // published until unpublish is called.
 func (m *Manager) listen(ctx context.Context) (endpoints []serving.Endpoint, unpublish func(), err error) {
@@ -87,7 +130,7 @@ func (m *Manager) listen(ctx context.Context) (endpoints []serving.Endpoint, unp
 			serving.CloseAll(endpoints)
 		}
 	}()
-	if endpoints, err = serving.Open(ctx, m.serving()); err != nil {
+	if endpoints, err = serving.Open(ctx, m.endpoints()); err != nil {
 		return nil, nil, err
 	}
 	if m.options.Dashboard != nil {
@@ -98,22 +141,21 @@ func (m *Manager) listen(ctx context.Context) (endpoints []serving.Endpoint, unp
 		}
 		endpoints = append(endpoints, pages...)
 	}
-	inspect := m.options.inspect()
+	inspect := m.options.inspectEndpoint()
 	inspect.Config, inspect.Source, inspect.Published = m.options.config(), m.Inspect(), m.Leader.SetAddress
 	inspected, unpublish, err := inspect.Open(ctx)
 	return append(endpoints, inspected...), unpublish, err
 }
 
-// serving returns the configuration of health and metrics.
-func (m *Manager) serving() serving.Options {
+// endpoints returns the configuration of health and metrics.
+func (m *Manager) endpoints() serving.Options {
 	return serving.Options{
 		Address: m.options.Address, HealthAddress: m.options.HealthAddress, Profiling: m.options.Profiling,
 		Metrics: m.Metrics, Healthy: m.checkHealth, HealthPath: m.options.HealthPath, Unready: m.checkReady, Log: m.Log,
 	}
 }
 
-// checkHealth returns what a process that belongs to this one says of its health, or why one of
-// them is unhealthy.
+// checkHealth returns what a process that belongs to this one says of its health, or why one of them is unhealthy.
 func (m *Manager) checkHealth() ([]byte, error) {
 	if err := m.InFlight.CheckStuck(); err != nil || m.options.Health == nil {
 		return nil, err

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 func TestOldKubernetesIsRefused(t *testing.T) {
@@ -37,5 +39,16 @@ func TestUnsupportedClusterStaysAsItIs(t *testing.T) {
 	}
 	if n := others.Load(); n > 0 {
 		t.Errorf("%d other requests", n)
+	}
+}
+
+// A process in a pod reads the token of its inspect endpoint from a Secret; one on a machine
+// publishes it in a folder. Fault S10.
+func TestInspectPermissions(t *testing.T) {
+	for folder, want := range map[string]int{"": 1, "/folder": 0} {
+		required := must.Get(RequiredPermissions(nil, Options{Namespace: "shop", InspectAddress: "127.0.0.1:8082", InspectDir: folder})).In(t)
+		if rules := required.RulesByNamespace(); len(rules) != want {
+			t.Errorf("with the folder %q: %+v", folder, rules)
+		}
 	}
 }

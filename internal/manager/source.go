@@ -10,31 +10,30 @@ import (
 	"log/slog"
 	"runtime"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/memory"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
-// History configures the history of reconciles.
-type History = inspect.HistoryOptions
-
 // Inspect returns the state of this process. It works before Run and in standby replicas.
-func (m *Manager) Inspect() inspect.Source { return &source{m} }
+func (m *Manager) Inspect() inspect.Source { return &source{m.controllers, m} }
 
 // source implements inspect.CallSource for a Manager.
-type source struct{ manager *Manager }
+type source struct {
+	*controllers.Set
 
-// Name implements inspect.Source.
+	manager *Manager
+}
+
 func (s *source) Name() string { return s.manager.Process }
 
-// Process implements inspect.Source.
 func (s *source) Process(context.Context) (inspect.Process, error) {
 	m := s.manager
 	p := inspect.Process{
@@ -44,15 +43,10 @@ func (s *source) Process(context.Context) (inspect.Process, error) {
 		Selector: m.options.Selector, LogLevel: logLevel(m.Log), Watches: watches(m.Store), History: m.History.Stats(),
 		Series: m.History.Series("", time.Now()),
 	}
-	for _, health := range m.controllers.Health() {
+	for _, health := range m.controllers.Healths() {
 		p.Queue.Add(health.Queue)
 	}
 	return p, nil
-}
-
-// Controllers implements inspect.Source.
-func (s *source) Controllers(context.Context) ([]inspect.Controller, error) {
-	return s.manager.controllers.Inspect(), nil
 }
 
 // watches returns the watches of a store.
@@ -67,30 +61,17 @@ func watches(store *cache.Cache) []inspect.Watch {
 	return all
 }
 
-// Objects implements inspect.Source.
-func (s *source) Objects(_ context.Context, controller string, q inspect.Query) (inspect.Page, error) {
-	return s.manager.controllers.Objects(controller, q)
-}
-
-// States implements inspect.Source.
-func (s *source) States(_ context.Context, ref object.Ref) ([]inspect.ObjectState, error) {
-	return s.manager.controllers.States(ref), nil
-}
-
-// Runs implements inspect.Source.
 func (s *source) Runs(_ context.Context, ref object.Ref, limit int) ([]inspect.Run, error) {
 	return s.withProcess(s.manager.History.Runs(ref, limit)), nil
 }
 
-// Reviews implements inspect.Source.
 func (s *source) Reviews(_ context.Context, controller string, detailed bool) ([]inspect.Run, error) {
-	if !s.manager.controllers.Has(controller) {
+	if !s.Has(controller) {
 		return nil, fmt.Errorf("controller %q: %w", controller, failure.ErrNotFound)
 	}
 	return s.withProcess(s.manager.History.Reviews(controller, detailed)), nil
 }
 
-// Run implements inspect.Source.
 func (s *source) Run(_ context.Context, id uint64) (inspect.Run, error) {
 	run, err := s.manager.History.Run(id)
 	run.Process = s.Name()
@@ -107,7 +88,6 @@ func (s *source) withProcess(runs []inspect.Run) []inspect.Run {
 // errPlanUnsupported is returned by processes without Options.Plan.
 var errPlanUnsupported = errors.New("this process has no planner; use `setpoint plan`")
 
-// Plan implements inspect.Source.
 func (s *source) Plan(ctx context.Context, controller string, ref object.Ref, edited json.RawMessage) (inspect.Plan, error) {
 	if s.manager.options.Plan == nil {
 		return inspect.Plan{}, errPlanUnsupported
@@ -115,10 +95,6 @@ func (s *source) Plan(ctx context.Context, controller string, ref object.Ref, ed
 	return s.manager.options.Plan(ctx, s.manager, controller, ref, edited)
 }
 
-// digestInterval is how often the state of controllers is compared while a client waits.
-const digestInterval = time.Second
-
-// Await implements model.Source.
 func (s *source) Await(ctx context.Context, since uint64) (uint64, error) {
 	ticker := time.NewTicker(digestInterval)
 	defer ticker.Stop()
@@ -130,49 +106,18 @@ func (s *source) Await(ctx context.Context, since uint64) (uint64, error) {
 		select {
 		case <-changed:
 		case <-ticker.C:
-			s.manager.lastDigest.update(s)
+			s.manager.updateDigest()
 		case <-ctx.Done():
 			return revision, ctx.Err()
 		}
 	}
 }
 
-// digestCache is the digest of the state of all controllers.
-type digestCache struct {
-	mu      sync.Mutex
-	digest  uint64
-	updated time.Time
-}
-
-// update computes the digest, at most once per interval for all clients that wait, and marks
-// the history as changed if it differs.
-func (l *digestCache) update(s *source) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if time.Since(l.updated) < digestInterval/2 {
-		return
-	}
-	l.updated = time.Now()
-	if digest := s.manager.controllers.Digest(); digest != l.digest {
-		l.digest = digest
-		s.manager.History.NotifyChange()
-	}
-}
-
-// Recording configures the continuous recording of hook calls.
-type Recording struct {
-	// File is the path of the file; "" for none.
-	File string
-	// MaxBytes bounds the file and the one before it together; 256 MiB if zero.
-	MaxBytes int
-}
-
 func (m *Manager) segment() recording.Segment {
 	return recording.Segment{Process: m.Process, Version: m.options.Version, Began: time.Now()}
 }
 
-// startRecording records to the configured file until it is stopped. An error while it records ends the recording
-// only.
+// startRecording records to the configured file until it is stopped. An error while it records ends the recording only.
 func (m *Manager) startRecording() (stop func(), err error) {
 	o := m.options.Recording
 	if o.File == "" {
@@ -202,14 +147,12 @@ func (m *Manager) startRecording() (stop func(), err error) {
 
 var errNoRecords = errors.New("this process cannot be recorded: it has --history-size=0 and no --record")
 
-// RunWithTokens implements inspect.CallSource.
 func (s *source) RunWithTokens(_ context.Context, id uint64) (inspect.Run, error) {
 	run, err := s.manager.History.RunWithTokens(id)
 	run.Process = s.Name()
 	return run, err
 }
 
-// Record implements inspect.CallSource.
 func (s *source) Record(ctx context.Context, filter recording.Filter, out io.Writer) error {
 	if s.manager.Unrecorded {
 		return errNoRecords
@@ -219,8 +162,7 @@ func (s *source) Record(ctx context.Context, filter recording.Filter, out io.Wri
 	return recorder.Record(ctx, recording.NewStream(out, s.manager.segment()))
 }
 
-// leveled is a log handler whose level can change, as those of package flags. A Go program may have
-// another one.
+// leveled is a log handler whose level can change, as those of package flags. A Go program may have another one.
 type leveled interface{ LogLevel() *slog.LevelVar }
 
 // logLevel returns the level of the log; "" if it cannot change.
@@ -234,7 +176,6 @@ func logLevel(of *slog.Logger) string {
 
 var errFixedLogLevel = errors.New("the program has a logger of its own, whose level cannot be changed here")
 
-// SetLogLevel implements inspect.Source.
 func (s *source) SetLogLevel(_ context.Context, name string) error {
 	level, err := inspect.ParseLogLevel(name)
 	if err != nil {
@@ -254,7 +195,6 @@ func (s *source) SetLogLevel(_ context.Context, name string) error {
 	return nil
 }
 
-// Diagnostic implements inspect.Source.
 func (s *source) Diagnostic(_ context.Context, name string) ([]byte, error) {
 	return serving.Diagnostic(name, s.manager.Metrics)
 }

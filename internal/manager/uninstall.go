@@ -30,9 +30,7 @@ func ReleaseDevRun(ctx context.Context, o Options, report func(line string)) err
 func newRemover(m *Manager, u uninstall.Options) *uninstall.Remover {
 	o := &m.options
 	return &uninstall.Remover{
-		Options: u, Config: o.config(), Client: m.Client, Writer: apply.New(m.Client, apply.Options{}), Log: m.Log,
-		Program: o.Name != "", Controllers: o.GoControllers, Environment: m.compileEnvironment,
-		Selector: o.controllerSelector(), DevRun: o.DevRun, Namespace: o.Namespace, Namespaces: o.Namespaces,
-		Reach: o.reach(), LeaderElection: o.LeaderElection, Metacontrollers: m.Metacontrollers, Finalizers: m.Finalizers,
+		Options: u, Dependencies: &m.dependencies, Config: o.config(), Writer: apply.New(m.Client, apply.Options{}),
+		Program: o.Name != "", DevRun: o.DevRun, Namespaces: o.Namespaces, Reach: o.reach(), LeaderElection: o.LeaderElection,
 	}
 }

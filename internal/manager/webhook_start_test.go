@@ -47,7 +47,7 @@ func TestControllerThatCannotBeLookedUpSaysSo(t *testing.T) {
 	keeper.Changed = changed
 	m := startManager(t, p, Options{GoControllers: []controllers.GoController{keeper}})
 	condition := func() inspect.Condition {
-		c := m.controllers.Inspect()
+		c := must.Get(m.controllers.Controllers(t.Context())).In(t)
 		if len(c) == 0 {
 			return inspect.Condition{}
 		}
@@ -73,7 +73,7 @@ func TestControllerThatCannotBeLookedUpSaysSo(t *testing.T) {
 	p.fail(true)
 	changed <- struct{}{}
 	must.Eventually(t, "the error, beside what runs", says("until then the controller runs as before"))
-	if len(m.controllers.Health()) == 0 {
+	if len(m.controllers.Healths()) == 0 {
 		t.Error("it was stopped")
 	}
 	p.fail(false)

@@ -43,7 +43,7 @@ var layers = [][]string{
 	{"internal/request"},
 	{"internal/manager/crds", "internal/manager/events", "internal/manager/leader"},
 	{"internal/manager/calls", "internal/manager/conflicts", "internal/manager/rbac", "internal/manager/kinds", "internal/manager/revisions", "internal/manager/serving"},
-	{"internal/manager/codereview", "internal/manager/finalizers"},
+	{"internal/manager/declared", "internal/manager/finalizers", "internal/manager/running"},
 	{"internal/manager/controllers"},
 	{"internal/manager/uninstall"},
 	{"internal/manager", "internal/inspect/locate/portforward", "internal/dev/inventory", "internal/dev/manifest", "internal/dev/project"},

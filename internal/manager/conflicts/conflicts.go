@@ -4,6 +4,7 @@ package conflicts
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,11 +29,10 @@ type Conflict struct {
 
 // Refusal refuses a controller because of the conflict with an older one.
 func (c Conflict) Refusal(older queue.Key) *compile.Refusal {
-	advice := "give each a parentResource.labelSelector that excludes the other's parents, or delete one"
-	if older.Namespace == "" {
+	advice := cmp.Or(c.Advice, "give each a parentResource.labelSelector that excludes the other's parents, or delete one")
+	if c.Advice == "" && older.Namespace == "" {
 		advice = "give each a label selector that excludes the other's objects, or remove one"
 	}
-	advice = cmp.Or(c.Advice, advice)
 	return &compile.Refusal{Reason: setpoint.ReasonConflictingController, Err: fmt.Errorf(
 		"%s is already the controller of %s; %s; %s", older, c.Parent, c.Reason, advice)}
 }
@@ -49,18 +49,15 @@ func Overlap(a, b *compile.Compiled) bool {
 // sharedFinalizer returns the conflict of two controllers with one finalizer: the first that is done
 // with an object would release it for both.
 func sharedFinalizer(a, b *compile.Compiled) (Conflict, bool) {
-	theirs := a.Finalizers()
+	theirs, ours := a.Finalizers(), b.Finalizers()
 	for i := range b.Handlers {
 		p := &b.Handlers[i]
 		name := compile.ResourceName{APIVersion: p.Resource.APIVersion(), Plural: p.Resource.Plural}
-		if b.Finalizers()[name] == "" || theirs[name] != p.Finalizer || !slices.ContainsFunc(a.Handlers,
-			func(other handler.Program) bool { return shareNamespace(&other, p) }) {
-			continue
+		if ours[name] != "" && theirs[name] == p.Finalizer &&
+			slices.ContainsFunc(a.Handlers, func(other handler.Program) bool { return shareNamespace(&other, p) }) {
+			return Conflict{Parent: p.Resource, Reason: "both use the finalizer " + p.Finalizer,
+				Advice: "give each a spec.finalizer of its own, or delete one"}, true
 		}
-		return Conflict{
-			Parent: p.Resource, Reason: "both use the finalizer " + p.Finalizer,
-			Advice: "give each a spec.finalizer of its own, or delete one",
-		}, true
 	}
 	return Conflict{}, false
 }
@@ -89,21 +86,17 @@ func SameParents(a, b *composite.Program) bool {
 // Find returns what two controllers would both write: children of one kind, or the
 // revisions of a parent. The status is no conflict: the younger controller yields it.
 func Find(a, b *compile.Compiled) (Conflict, bool) {
-	for i := range a.Programs {
-		for j := range b.Programs {
-			if !SameParents(&a.Programs[i], &b.Programs[j]) {
-				continue
-			}
-			if over := conflictReason(&a.Programs[i], &b.Programs[j]); over != "" {
-				return Conflict{Parent: b.Programs[j].Parent, Reason: over}, true
+	for _, one := range a.Programs {
+		for _, other := range b.Programs {
+			if over := conflictReason(&one, &other); over != "" && SameParents(&one, &other) {
+				return Conflict{Parent: other.Parent, Reason: over}, true
 			}
 		}
 	}
 	return sharedFinalizer(a, b)
 }
 
-// conflictReason returns what two programs with the same parents would both write; "" for
-// nothing.
+// conflictReason returns what two programs with the same parents would both write; "" for nothing.
 func conflictReason(a, b *composite.Program) string {
 	for _, rule := range a.Children {
 		if _, both := b.Children.For(rule.Resource.GroupKind()); both {
@@ -114,8 +107,7 @@ func conflictReason(a, b *composite.Program) string {
 	case a.Children.Rolling() && b.Children.Rolling():
 		return "both store revisions of them for rolling updates"
 	case a.Fields != b.Fields:
-		// Only the API server knows which parents a field selector matches, so the status
-		// owner of a parent is unknown.
+		// Only the API server knows which parents a field selector matches, so the status owner of a parent is unknown.
 		return "only one of the two selects them by fields"
 	}
 	return ""
@@ -128,4 +120,24 @@ func selectionText(p *composite.Program) string {
 		all = append(all, "fields "+p.Fields)
 	}
 	return strings.Join(all, "; ")
+}
+
+// Rank orders conflicting controller objects: those of all namespaces come before those limited to some,
+// then the older ones, then by name. A tenant who may run a controller in one namespace thus neither blocks a
+// cluster-wide controller nor takes a namespace out of it.
+func Rank(o *object.Object) string {
+	return scopeRank(o) + string(o.Field("metadata", "creationTimestamp")) + " " + o.APIVersion() + o.Name()
+}
+
+// youngestRank is the rank of a controller object that is not stored yet.
+func youngestRank(o *object.Object) string { return scopeRank(o) + "~" }
+
+// scopeRank orders controller objects by whether they are limited to namespaces.
+func scopeRank(o *object.Object) string {
+	var namespaces []string
+	if field := o.Field("spec", "parentResource", "namespaces"); field != nil && json.Unmarshal(field, &namespaces) == nil &&
+		len(namespaces) > 0 {
+		return "limited "
+	}
+	return "all "
 }

@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -19,17 +20,17 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
+	"github.com/setpoint-dev/setpoint/internal/manager/declared"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
+	"github.com/setpoint-dev/setpoint/internal/manager/running"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
 // changes enqueues the controllers that something outside of them concerns, or retries their objects.
 type changes struct {
-	*Dependencies
-	declared *declarations
-	registry *registry
-	queue    *queue.Queue
+	shared
+
 	// enqueueing is set when changes of controller objects are enqueued.
 	enqueueing atomic.Bool
 }
@@ -41,7 +42,7 @@ func (c *changes) controllerChanged(kind compile.Kind) func(cache.Event) {
 		if !c.enqueueing.Load() {
 			return
 		}
-		if e.Old == nil || e.New == nil || !unchanged(e.New, e.Old) {
+		if e.Old == nil || e.New == nil || !declared.Unchanged(e.New, e.Old) {
 			c.queue.Add(queue.Key{Namespace: kind.Name, Name: e.Object().Name()}, queue.Cause{Kind: queue.ParentChanged})
 		}
 	}
@@ -57,16 +58,18 @@ func (c *changes) crdChanged(e cache.Event) {
 func (c *changes) enqueueUsers(e cache.Event, cause queue.CauseKind) {
 	name := e.Object().Name()
 	c.enqueue(queue.Cause{Kind: cause, Detail: crds.Resource.Kind, Object: queue.Key{Name: name}},
-		func(_ queue.Key, entry *controllerEntry) bool {
+		func(entry *controllerEntry) bool {
 			r := entry.running
-			return r == nil || (e.Old != nil || len(r.Unserved) > 0) && r.usesCRD(name)
+			return r == nil || (e.Old != nil || len(r.Unserved) > 0) && r.UsesCRD(name)
 		})
 }
 
 // enqueue enqueues the controllers that are selected.
-func (c *changes) enqueue(cause queue.Cause, selects func(queue.Key, *controllerEntry) bool) {
-	for _, key := range c.registry.keys(selects) {
-		c.queue.Add(key, cause)
+func (c *changes) enqueue(cause queue.Cause, selects func(*controllerEntry) bool) {
+	for key, e := range c.registry.all() {
+		if selects(&e) {
+			c.queue.Add(key, cause)
+		}
 	}
 }
 
@@ -75,7 +78,7 @@ func (c *changes) enqueue(cause queue.Cause, selects func(queue.Key, *controller
 func (c *changes) enqueueReadersOf(selection cache.Selection, recovered bool) {
 	read := selection.Resource.Ref(selection.Namespace, selection.Name)
 	isRead := func(ref object.Ref) bool { return ref.Identity() == read.Identity() }
-	c.enqueue(queue.Cause{Kind: queue.RelatedChanged, Detail: object.ConfigMaps.Kind}, func(_ queue.Key, e *controllerEntry) bool {
+	c.enqueue(queue.Cause{Kind: queue.RelatedChanged, Detail: object.ConfigMaps.Kind}, func(e *controllerEntry) bool {
 		r := e.running
 		return r != nil && (!recovered || e.outdated != nil) && r.Account.UserFor("") == selection.User &&
 			slices.ContainsFunc(r.Code.ConfigMaps, isRead)
@@ -87,8 +90,8 @@ func (c *changes) enqueueReadersOf(selection cache.Selection, recovered bool) {
 // reports those whose code may no longer be read.
 func (c *changes) ObserveWatch(selection cache.Selection, err error) {
 	if apierrors.IsForbidden(err) && selection.Namespace != "" {
-		c.enqueue(queue.Cause{Kind: queue.RelatedChanged, Detail: selection.Resource.Kind}, func(_ queue.Key, e *controllerEntry) bool {
-			return e.object != nil && e.running != nil && slices.Contains(allKinds(e.running.Compiled), selection.Resource)
+		c.enqueue(queue.Cause{Kind: queue.RelatedChanged, Detail: selection.Resource.Kind}, func(e *controllerEntry) bool {
+			return e.object != nil && e.running != nil && slices.Contains(running.KindsOf(e.running.Compiled), selection.Resource)
 		})
 	}
 	if err == nil || apierrors.IsForbidden(err) {
@@ -98,7 +101,7 @@ func (c *changes) ObserveWatch(selection cache.Selection, err error) {
 		return
 	}
 	for _, r := range c.registry.running() {
-		for _, w := range r.workers {
+		for _, w := range r.Workers {
 			w.RetryWrites()
 		}
 	}
@@ -109,7 +112,7 @@ func (c *changes) HookRestarted(address string) {
 	behind := func(full string) bool { return calls.SameHost(full, address) }
 	for _, r := range c.registry.running() {
 		if slices.ContainsFunc(r.HookAddresses, behind) {
-			r.syncAll(queue.Cause{Kind: queue.HookChanged})
+			r.SyncAll(queue.Cause{Kind: queue.HookChanged})
 		}
 	}
 }
@@ -118,21 +121,18 @@ func (c *changes) HookRestarted(address string) {
 func (c *changes) CredentialsRenewed(name string) {
 	for _, r := range c.registry.running() {
 		if r.Name() == name {
-			for _, w := range r.workers {
+			for _, w := range r.Workers {
 				w.RetryNow()
 			}
 		}
 	}
 }
 
-// requeueConflicting enqueues controllers that conflict with this one, or did before it
-// changed.
+// requeueConflicting enqueues controllers that conflict with this one, or did before it changed.
 func (c *changes) requeueConflicting(key queue.Key) {
-	changed := c.registry.state(key)
+	changed := c.registry.get(key).running
 	c.enqueue(queue.Cause{Kind: queue.RelatedChanged, Detail: "CompositeController", Object: key},
-		func(other queue.Key, e *controllerEntry) bool {
-			return other != key && affects(key, changed.running, e)
-		})
+		func(e *controllerEntry) bool { return e.key != key && affects(key, changed, e) })
 }
 
 // otherInterval is how often a dev run looks for controllers of others.
@@ -149,7 +149,7 @@ func (c *changes) watchOthers(ctx context.Context) {
 			c.Log.Debug("controllers of others not listed", "error", failure.Text(err))
 			return
 		}
-		c.enqueue(queue.Cause{Kind: queue.RelatedChanged, Detail: "CompositeController"}, func(_ queue.Key, e *controllerEntry) bool {
+		c.enqueue(queue.Cause{Kind: queue.RelatedChanged, Detail: "CompositeController"}, func(e *controllerEntry) bool {
 			return e.refused(setpoint.ReasonConflictingController) ||
 				e.running != nil && c.Others.Check(e.rank, e.running.Compiled) != nil
 		})
@@ -159,16 +159,20 @@ func (c *changes) watchOthers(ctx context.Context) {
 // watchMetacontrollers detects Metacontrollers periodically while there are controllers that
 // they could run, and enqueues these when the result changes.
 func (c *changes) watchMetacontrollers(ctx context.Context) {
-	concerned := func(key queue.Key, _ *controllerEntry) bool { return c.declared.forMetacontroller(key) }
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		if len(c.registry.keys(concerned)) > 0 && c.Metacontrollers.RefreshChanged(ctx) {
-			c.enqueue(queue.Cause{Kind: queue.RelatedChanged, Detail: conflicts.MetacontrollerName}, concerned)
+		concerned := slices.DeleteFunc(slices.Collect(maps.Keys(c.registry.all())), func(key queue.Key) bool {
+			return !c.declared.ForMetacontroller(key)
+		})
+		if len(concerned) == 0 || !c.Metacontrollers.RefreshChanged(ctx) {
+			return
+		}
+		for _, key := range concerned {
+			c.queue.Add(key, queue.Cause{Kind: queue.RelatedChanged, Detail: conflicts.MetacontrollerName})
 		}
 	}, conflicts.DetectInterval)
 }
 
-// compileAgain compiles a controller of the program again whenever that may have another
-// result.
+// compileAgain compiles a controller of the program again whenever that may have another result.
 func (c *changes) compileAgain(ctx context.Context, own GoController) {
 	for {
 		select {
@@ -182,29 +186,19 @@ func (c *changes) compileAgain(ctx context.Context, own GoController) {
 
 // affects reports whether a change of one controller concerns another: a refused one may
 // now run, one that yields its status may have to store it, a running one may conflict.
-func affects(key queue.Key, changed *runningController, other *controllerEntry) bool {
-	switch {
-	case other.refusal != nil:
+func affects(key queue.Key, changed *running.Controller, other *controllerEntry) bool {
+	if other.refusal != nil {
 		return other.refused(setpoint.ReasonConflictingController)
-	case other.running == nil:
-		return false
-	case other.running.yieldsStatusTo(key.String()):
-		return true
 	}
-	return changed != nil && conflicts.Overlap(changed.Compiled, other.running.Compiled)
-}
-
-// yieldsStatusTo reports whether another controller stores the status of this one's parents.
-func (r *runningController) yieldsStatusTo(name string) bool {
-	return slices.ContainsFunc(r.Programs, func(p composite.Program) bool {
-		return slices.ContainsFunc(p.StatusOwners, func(o composite.StatusOwner) bool { return o.Name == name })
-	})
+	r, isOwner := other.running, func(o composite.StatusOwner) bool { return o.Name == key.String() }
+	return r != nil && (changed != nil && conflicts.Overlap(changed.Compiled, r.Compiled) ||
+		slices.ContainsFunc(r.Programs, func(p composite.Program) bool { return slices.ContainsFunc(p.StatusOwners, isOwner) }))
 }
 
 // stillMissing reports whether everything that a controller waits for is still missing: permissions,
 // or namespaces. It asks for these only, since the rest may be many namespaces.
 func (c *changes) stillMissing(ctx context.Context, key queue.Key) bool {
-	state := c.registry.state(key)
+	state := c.registry.get(key)
 	missing, forbidden := errors.AsType[*rbac.MissingError](state.problem())
 	if !forbidden && len(state.absent) == 0 || forbidden && !missing.Persists(ctx, c.Client) {
 		return false
@@ -220,23 +214,16 @@ const permissionInterval = identity.AllowedTTL
 // their condition has the roles to grant.
 func (c *changes) watchPermissions(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		for key, s := range c.registry.states() {
+		for key, e := range c.registry.all() {
 			// After a Forbidden, and always those of a ServiceAccount for webhooks, which Setpoint registers with its own.
-			health, runs := s.health()
-			suspect := runs && (health.Forbidden > 0 || s.running.Admission != nil && !s.running.Account.IsZero())
-			if suspect && c.lacksPermissions(ctx, key, &s) {
+			health, runs := e.health()
+			if !runs || health.Forbidden == 0 && (e.running.Admission == nil || e.running.Account.IsZero()) {
+				continue
+			}
+			err := c.Permissions.Check(ctx, c.declared.Resource(key), e.running.Compiled)
+			if _, refused := errors.AsType[*compile.Refusal](err); refused {
 				c.queue.Add(key, queue.Cause{Kind: queue.RelatedChanged, Detail: "permissions"})
 			}
 		}
 	}, permissionInterval)
-}
-
-// lacksPermissions reports whether a controller would be refused for missing permissions now.
-func (c *changes) lacksPermissions(ctx context.Context, key queue.Key, s *controllerState) bool {
-	var kind object.Resource
-	if s.object != nil {
-		kind = c.declared.kinds[key.Namespace].Resource
-	}
-	_, refused := errors.AsType[*compile.Refusal](c.Permissions.Check(ctx, kind, s.running.Compiled))
-	return refused
 }

@@ -25,10 +25,8 @@ import (
 
 // compilation compiles controllers, and says why one may not run.
 type compilation struct {
-	*Dependencies
-	declared   *declarations
-	registry   *registry
-	queue      *queue.Queue
+	shared
+
 	crdWatches *crdWatches
 	// readers read the code of inline hooks, by controller. Only the worker of the queue uses them.
 	readers map[queue.Key]*configmap.Reader
@@ -36,15 +34,15 @@ type compilation struct {
 	inline *calls.Compiler
 }
 
-// compile returns the programs of a controller object if it may run.
-func (c *compilation) compile(ctx context.Context, key queue.Key, declared *object.Object) (*compile.Compiled, error) {
+// compileDeclared returns the programs of a controller object if it may run.
+func (c *compilation) compileDeclared(ctx context.Context, key queue.Key, declared *object.Object) (*compile.Compiled, error) {
 	env := c.Environment()
-	env.Sources, env.FormerLogic = c.reader(key), c.revisions().Former
+	env.Sources, env.FormerLogic = c.reader(key), c.revisions().Previous
 	if c.inline != nil {
 		env.Inline = c.inline.Compile
 	}
 	c.Resolver.Known.AddUsed(compile.StoredStatus(declared).Kinds)
-	compiled, err := c.declared.kinds[key.Namespace].Compile(ctx, declared, env)
+	compiled, err := c.declared.Kind(key).Compile(ctx, declared, env)
 	if err != nil {
 		return nil, err
 	}
@@ -67,13 +65,12 @@ func (c *compilation) reader(key queue.Key) *configmap.Reader {
 
 // codeCompiled enqueues a controller whose code is compiled.
 func (c *compilation) codeCompiled(name string) {
-	kind, object, _ := strings.Cut(name, "/")
-	c.queue.Add(queue.Key{Namespace: kind, Name: object}, queue.Cause{Kind: queue.HookChanged})
+	c.queue.Add(keyOf(name), queue.Cause{Kind: queue.HookChanged})
 }
 
 // checkRunnable refuses a controller that conflicts with another one, or lacks access.
 func (c *compilation) checkRunnable(ctx context.Context, key queue.Key, declared *object.Object, compiled *compile.Compiled) error {
-	kind := c.declared.kinds[key.Namespace]
+	kind := c.declared.Kind(key)
 	if err := c.Owners.Check(ctx, declared); err != nil {
 		return err
 	}
@@ -86,7 +83,7 @@ func (c *compilation) checkRunnable(ctx context.Context, key queue.Key, declared
 			compiled.Notes = append(compiled.Notes, note)
 		}
 	}
-	if err := c.registry.checkConflict(key, conflicts.Rank(declared), compiled); err != nil {
+	if err := c.registry.all().checkConflict(key, conflicts.Rank(declared), compiled); err != nil {
 		return err
 	}
 	if err := c.Others.Check(conflicts.Rank(declared), compiled); err != nil {
@@ -143,7 +140,7 @@ func (c *compilation) compileGoController(ctx context.Context, key queue.Key, i 
 		return nil, err
 	}
 	compiled.SetUnserved()
-	if err = c.registry.checkConflict(key, goControllerRank(i), compiled); err == nil {
+	if err = c.registry.all().checkConflict(key, goControllerRank(i), compiled); err == nil {
 		err = c.Permissions.Check(ctx, object.Resource{}, compiled)
 	}
 	if err != nil {
@@ -181,8 +178,7 @@ func (w *crdWatches) environment(env compile.Environment) compile.Environment {
 	}
 	env.ResolveKind = func(ctx context.Context, apiVersion, kind string) (object.Resource, error) {
 		resource, err := resolveKind(ctx, apiVersion, kind)
-		// The plural of a kind that is not served is a guess. If it is wrong, a retry
-		// finds the kind later.
+		// The plural of a kind that is not served is a guess. If it is wrong, a retry finds the kind later.
 		guess, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(apiVersion, kind))
 		return resource, w.watchOf(resource, err, guess.Resource+"."+guess.Group)
 	}

@@ -4,22 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	metacontroller "github.com/setpoint-dev/setpoint/api/metacontroller/v1alpha1"
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
-	"github.com/setpoint-dev/setpoint/internal/manager/events"
-	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
@@ -60,8 +57,8 @@ func (s *controllerState) accepted(health controller.Health) conditionState {
 	return condition
 }
 
-// readyCondition reports whether a controller works.
-func readyCondition(accepted conditionState, s *controllerState, health controller.Health) conditionState {
+// ready returns the condition Ready: whether a controller works.
+func (s *controllerState) ready(accepted conditionState, health controller.Health) conditionState {
 	switch {
 	case s.releasing != "":
 		return conditionState{false, setpoint.ReasonReleasing, s.releasing}
@@ -109,7 +106,7 @@ func readyCondition(accepted conditionState, s *controllerState, health controll
 		return conditionState{true, setpoint.ReasonReady,
 			"caches are synced and no call fails, but some objects fail: see status.lastError"}
 	}
-	if s.running != nil && s.running.Admission != nil && len(s.running.workers) == 1 {
+	if s.running != nil && s.running.Admission != nil && s.running.AllReplicas() {
 		return s.registeredCondition()
 	}
 	return conditionState{true, setpoint.ReasonReady, "caches are synced and no call fails"}
@@ -121,16 +118,15 @@ func (s *controllerState) overallCondition(health controller.Health) conditionSt
 	if !understood.ok {
 		return understood
 	}
-	return readyCondition(understood, s, health)
+	return s.ready(understood, health)
 }
 
-// registeredCondition reports whether the API server calls the controller's webhooks, if
-// it has any.
+// registeredCondition reports whether the API server calls the controller's webhooks, if it has any.
 func (s *controllerState) registeredCondition() conditionState {
 	if s.running == nil || s.running.Admission == nil {
 		return conditionState{ok: true}
 	}
-	ok, reason, message := s.running.webhooks.Registered(s.running.Admission.Name)
+	ok, reason, message := s.running.Webhooks.Registered(s.running.Admission.Name)
 	return conditionState{ok, reason, message}
 }
 
@@ -205,56 +201,54 @@ func (f conditionState) condition(kind string, generation int64) metav1.Conditio
 	return metav1.Condition{Type: kind, Status: status, Reason: f.reason, Message: f.message, ObservedGeneration: generation}
 }
 
-// recordLifecycle records the same events as Metacontroller on a controller that it serves too: users wait for these.
-func (cs *Set) recordLifecycle(key queue.Key, declared *object.Object, reasons ...string) {
-	if declared == nil || !cs.declared.forMetacontroller(key) {
+// crdCondition returns the condition CRDCurrent of a controller object.
+func (a *shared) crdCondition(key queue.Key) conditionState {
+	if problem := a.CRDs.Problem(a.declared.Resource(key)); problem != nil {
+		return conditionState{false, failure.Reason(problem, ""), problem.Error()}
+	}
+	return conditionState{true, setpoint.ReasonCRDCurrent, "the CRD is the one of this Setpoint version"}
+}
+
+// setProblemCondition sets a condition that is absent until its first problem.
+func (e *controllerEntry) setProblemCondition(status *setpoint.ControllerStatus, kind string, found conditionState) {
+	if !found.ok || meta.FindStatusCondition(status.Conditions, kind) != nil {
+		meta.SetStatusCondition(&status.Conditions, found.condition(kind, e.object.Generation()))
+	}
+}
+
+// HasHeldDeletions reports whether conditions say that deletions are held.
+func HasHeldDeletions(conditions []metav1.Condition) bool {
+	return meta.IsStatusConditionTrue(conditions, setpoint.ConditionDeletionsHeld)
+}
+
+// deletionsHeldCondition reports whether the deletion guard holds deletions, and how to confirm them.
+func deletionsHeldCondition(name string, held controller.HeldDeletions) conditionState {
+	if held.Count == 0 {
+		return conditionState{false, setpoint.ReasonNothingHeld, "no deletions are held"}
+	}
+	return conditionState{true, setpoint.ReasonTooManyDeletions, fmt.Sprintf(
+		"%d deletions of children of %d parents are held: the hook's responses omit them all at once; correct the hook, or confirm with "+
+			"`setpoint allow-deletions %s`, which sets the annotation %s=%s",
+		held.Count, held.Parents, name, setpoint.AnnotationAllowDeletions, held.Value)}
+}
+
+// setDeletionsHeld sets the conditions and fields of held deletions. Shortly after a
+// restart they are unknown, and the previous ones stay.
+func setDeletionsHeld(status *setpoint.ControllerStatus, name string, generation int64, health controller.Health) {
+	held := health.Held
+	if health.HeldUnknown || held.Count == 0 && meta.FindStatusCondition(status.Conditions, setpoint.ConditionDeletionsHeld) == nil {
 		return
 	}
-	for _, reason := range reasons {
-		cs.Events.Event(declared, hook.Event{Type: corev1.EventTypeNormal, Reason: reason, Message: reason + " controller: " + key.Name})
+	found := deletionsHeldCondition(name, held)
+	meta.SetStatusCondition(&status.Conditions, found.condition(setpoint.ConditionDeletionsHeld, generation))
+	meta.RemoveStatusCondition(&status.Conditions, setpoint.ConditionStalled)
+	status.HeldDeletions = nil
+	if held.Count > 0 {
+		stalled := found.condition(setpoint.ConditionStalled, generation)
+		stalled.LastTransitionTime = meta.FindStatusCondition(status.Conditions, setpoint.ConditionDeletionsHeld).LastTransitionTime
+		meta.SetStatusCondition(&status.Conditions, stalled)
+		status.HeldDeletions = &setpoint.HeldDeletions{Count: clampInt32(held.Count), Parents: clampInt32(held.Parents), Value: held.Value}
 	}
 }
 
-func (cs *Set) recordStopped(key queue.Key, declared *object.Object) {
-	if cs.Leader.Leads() {
-		cs.recordLifecycle(key, declared, metacontroller.EventStopping, metacontroller.EventStopped)
-	}
-}
-
-// recordTransitions records a warning for each condition that became False, and for code that is
-// outdated. Failures of hooks are recorded on the parents instead.
-func (r *reporter) recordTransitions(key queue.Key, s *controllerState, before, now []metav1.Condition) {
-	for _, condition := range now {
-		previous := meta.FindStatusCondition(before, condition.Type)
-		turned := previous == nil || previous.Status != condition.Status || previous.Reason != condition.Reason
-		warns := condition.Status == metav1.ConditionFalse || condition.Reason == setpoint.ReasonSourceOutdated
-		if !warns || !turned {
-			continue
-		}
-		if event, found := r.warningFor(key, s, condition); found {
-			r.Events.Event(s.object, event)
-		}
-	}
-}
-
-// warningFor returns the event for a condition that became False, if it has one. The reason
-// is the condition's, or Metacontroller's for its kinds.
-func (r *reporter) warningFor(key queue.Key, s *controllerState, condition metav1.Condition) (event hook.Event, found bool) {
-	event = hook.Event{Type: corev1.EventTypeWarning, Reason: condition.Reason, Message: condition.Message}
-	switch condition.Type {
-	case setpoint.ConditionAccepted:
-		if _, refused := errors.AsType[*compile.Refusal](s.refusal); refused && r.declared.forMetacontroller(key) {
-			event.Reason, event.Message = metacontroller.EventCreateError, "Cannot create new controller: "+condition.Reason+": "+
-				condition.Message
-		}
-	case setpoint.ConditionStatusStored:
-		if r.declared.forMetacontroller(key) {
-			event.Reason, event.Message = metacontroller.EventSyncError, "["+key.Name+"] Sync error - "+condition.Message
-		}
-	case setpoint.ConditionCRDCurrent:
-	default:
-		return event, false
-	}
-	event.Message = events.Text(event.Message, "; see the condition "+condition.Type+" for the rest")
-	return event, true
-}
+func clampInt32(n int) int32 { return int32(min(n, math.MaxInt32)) }

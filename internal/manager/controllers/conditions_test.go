@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,21 +10,28 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/manager/calls"
+	"github.com/setpoint-dev/setpoint/internal/manager/declared"
+	"github.com/setpoint-dev/setpoint/internal/manager/running"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 func TestConditions(t *testing.T) {
-	running := controller.Health{Synced: true, Parents: 4}
+	works := controller.Health{Synced: true, Parents: 4}
 	with := func(change func(*controller.Health)) controller.Health {
-		h := running
+		h := works
 		change(&h)
 		return h
 	}
@@ -37,7 +45,7 @@ func TestConditions(t *testing.T) {
 		})
 	}
 	runs := declared
-	runs.running = &runningController{Compiled: &compile.Compiled{Programs: []composite.Program{{Name: "spcc/a"}}}}
+	runs.running = &running.Controller{Compiled: &compile.Compiled{Programs: []composite.Program{{Name: "spcc/a"}}}}
 	forbiddenFor := func(of, some int) controller.Health {
 		return with(func(h *controller.Health) {
 			h.Parents, h.Failing, h.Forbidden, h.ForbiddenMessage, h.ForbiddenNamespaces = of, some, some, "create ConfigMap a/b: forbidden", []string{"a", "c"}
@@ -50,9 +58,9 @@ func TestConditions(t *testing.T) {
 		health          controller.Health
 		accepted, ready conditionState
 	}{
-		"healthy": {health: running,
+		"healthy": {health: works,
 			accepted: conditionState{true, setpoint.ReasonAccepted, understood}, ready: conditionState{true, setpoint.ReasonReady, responses}},
-		"notes": {health: running, notes: []string{"one", "two"},
+		"notes": {health: works, notes: []string{"one", "two"},
 			accepted: conditionState{true, setpoint.ReasonAccepted, understood + "; note: one; two"}, ready: conditionState{true, setpoint.ReasonReady, responses}},
 		"refused": {refusal: fmt.Errorf("compile: %w", &compile.Refusal{Reason: setpoint.ReasonInvalidSpec, Err: errors.New("spec.x: no such thing")}),
 			accepted: conditionState{false, setpoint.ReasonInvalidSpec, "spec.x: no such thing"}, ready: conditionState{false, setpoint.ReasonNotAccepted, seeAccepted}},
@@ -63,7 +71,7 @@ func TestConditions(t *testing.T) {
 			accepted: conditionState{false, setpoint.ReasonInvalidSpec, "no"}, ready: conditionState{false, setpoint.ReasonNotAccepted, seeAccepted}},
 		"releasing": {state: controllerState{releasing: "removing"},
 			accepted: conditionState{true, setpoint.ReasonAccepted, understood}, ready: conditionState{false, setpoint.ReasonReleasing, "removing"}},
-		"refused while the previous one runs": {refusal: &compile.Refusal{Reason: setpoint.ReasonInvalidSpec, Err: errors.New("no")}, health: running,
+		"refused while the previous one runs": {refusal: &compile.Refusal{Reason: setpoint.ReasonInvalidSpec, Err: errors.New("no")}, health: works,
 			accepted: conditionState{false, setpoint.ReasonInvalidSpec, "no"}, ready: conditionState{false, setpoint.ReasonNotAccepted, seeAccepted}},
 		"starting": {
 			accepted: conditionState{true, setpoint.ReasonAccepted, understood}, ready: conditionState{false, setpoint.ReasonStarting, "caches are syncing"}},
@@ -122,7 +130,7 @@ func TestConditions(t *testing.T) {
 			if got != c.accepted {
 				t.Errorf("accepted: got %+v, want %+v", got, c.accepted)
 			}
-			if got := readyCondition(got, &c.state, c.health); got != c.ready {
+			if got := c.state.ready(got, c.health); got != c.ready {
 				t.Errorf("ready: got %+v, want %+v", got, c.ready)
 			}
 		})
@@ -198,5 +206,80 @@ func TestInvalidStoredStatusIsReplaced(t *testing.T) {
 		if got := compile.StoredStatus(o).Parents; got != want {
 			t.Errorf("%s has %d parents, want %d", status, got, want)
 		}
+	}
+}
+
+// Fault G7: a controller is not ready while the process of its hook is down, for all kinds
+// of controllers and forms of the address.
+func TestHookDown(t *testing.T) {
+	endpoints := calls.NewEndpoints()
+	shared := &running.Dependencies{Endpoints: endpoints, InFlight: calls.NewInFlight(), Webhooks: serving.NewWebhooks(serving.WebhookOptions{})}
+	controllers := map[string]*compile.Compiled{
+		"sync":    {Programs: []composite.Program{{Name: "sync"}}, HookAddresses: []string{"hook.web:80"}},
+		"handler": {Handlers: []handler.Program{{Name: "handler"}}, HookAddresses: []string{"elsewhere:443", "hook.web.svc:8080"}},
+		"review":  {Admission: &admission.Program{Name: "review"}, HookAddresses: []string{"hook.web.svc.cluster.local.:443"}},
+		"other":   {Programs: []composite.Program{{Name: "other"}}, HookAddresses: []string{"hook.webs:80"}},
+	}
+	downAt := func(want map[string]bool) {
+		t.Helper()
+		for name, compiled := range controllers {
+			r := &running.Controller{Compiled: compiled, Dependencies: shared}
+			got := new(controllerState).ready(conditionState{ok: true}, r.Health())
+			if down := got.reason == setpoint.ReasonHookUnreachable; down != want[name] || down && got.message != "process worker: ended with exit code 1" {
+				t.Errorf("%s: %+v", name, got)
+			}
+		}
+	}
+	downAt(nil)
+	for _, address := range []string{"hook.web", "hook.web.svc", "hook.web.svc.cluster.local"} {
+		endpoints.SetDown(address, errors.New("process worker:\n\tended with exit code 1"))
+	}
+	downAt(map[string]bool{"sync": true, "handler": true, "review": true})
+	endpoints.SetUp("hook.web")
+	downAt(map[string]bool{"handler": true, "review": true})
+	endpoints.SetUp("hook.web.svc")
+	endpoints.SetUp("hook.web.svc.cluster.local")
+	downAt(nil)
+	endpoints.SetDown("hook.web.svc:9090", errors.New("another port"))
+	downAt(nil)
+}
+
+// Fault G11: held deletions are in the status, with a command that confirms them. Shortly
+// after a restart the previous status stays.
+func TestHeldDeletionsInStatus(t *testing.T) {
+	var status setpoint.ControllerStatus
+	setDeletionsHeld(&status, "compositecontroller.setpoint.dev/tenants", 3, controller.Health{})
+	if len(status.Conditions) != 0 {
+		t.Fatalf("conditions without held deletions: %+v", status.Conditions)
+	}
+	health := controller.Health{Held: controller.HeldDeletions{Count: 12, Parents: 6, Value: "0123456789abcdef"}}
+	setDeletionsHeld(&status, "compositecontroller.setpoint.dev/tenants", 3, health)
+	for _, kind := range []string{setpoint.ConditionDeletionsHeld, setpoint.ConditionStalled} {
+		c := meta.FindStatusCondition(status.Conditions, kind)
+		if c == nil || c.Status != "True" || c.Reason != setpoint.ReasonTooManyDeletions || c.ObservedGeneration != 3 {
+			t.Fatalf("%s is %+v", kind, c)
+		}
+		for _, want := range []string{"12 deletions of children of 6 parents", "setpoint allow-deletions compositecontroller.setpoint.dev/tenants", "0123456789abcdef"} {
+			if !strings.Contains(c.Message, want) {
+				t.Errorf("%s lacks %q: %s", kind, want, c.Message)
+			}
+		}
+	}
+	if held := status.HeldDeletions; held == nil || *held != (setpoint.HeldDeletions{Count: 12, Parents: 6, Value: "0123456789abcdef"}) {
+		t.Errorf("held are %+v", held)
+	}
+	previous := *status.DeepCopy()
+	setDeletionsHeld(&status, "tenants", 3, controller.Health{HeldUnknown: true})
+	if !HasHeldDeletions(status.Conditions) || status.HeldDeletions == nil {
+		t.Error("a restart drops held deletions")
+	}
+	setDeletionsHeld(&status, "tenants", 3, controller.Health{})
+	if HasHeldDeletions(status.Conditions) || meta.IsStatusConditionTrue(status.Conditions, setpoint.ConditionStalled) {
+		t.Errorf("still held: %+v", status.Conditions)
+	}
+	change := must.Get(declared.StatusPatch(&object.Object{}, previous, status)).In(t)
+	patch, err := json.Marshal(change)
+	if err != nil || strings.Count(string(patch), "heldDeletions") != 1 || !strings.Contains(string(patch), `"heldDeletions":null`) {
+		t.Errorf("the patch keeps held deletions: %s, %v", patch, err)
 	}
 }

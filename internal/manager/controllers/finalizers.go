@@ -8,8 +8,6 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
@@ -17,32 +15,30 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager/finalizers"
+	"github.com/setpoint-dev/setpoint/internal/manager/running"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// releaser removes finalizers from parents: for deleted controllers, and where a
-// controller has no finalize hook, or no longer the kind of parents. The progress is stored
-// in the controller objects, so that the next leader continues.
+// releaser removes finalizers from parents: for deleted controllers, and where a controller has no finalize hook, or no
+// longer the kind of parents. The progress is stored in the controller objects, so that the next leader continues.
 type releaser struct {
-	*Dependencies
-	declared  *declarations
-	registry  *registry
+	shared
+
 	ownership *ownership
-	// queue holds the controller objects whose finalizers are to be removed.
-	queue *queue.Queue
+	// releases holds the controller objects whose finalizers are to be removed.
+	releases *queue.Queue
 	// outside are the generations of controllers whose parents outside of their namespaces are released. Only
 	// the worker of the queue uses it.
 	outside map[queue.Key]string
 }
 
-// run removes finalizers until the context ends.
-func (l *releaser) run(ctx context.Context) {
-	for key, o := range l.declared.all() {
+// releaseAll removes finalizers until the context ends.
+func (l *releaser) releaseAll(ctx context.Context) {
+	for key, o := range l.declared.All() {
 		l.enqueue(key, o)
 	}
-	l.queue.Work(ctx, 1, func(ctx context.Context, item queue.Item) queue.Outcome {
+	l.releases.Work(ctx, 1, func(ctx context.Context, item queue.Item) queue.Outcome {
 		if err := l.release(ctx, item.Key); err != nil && ctx.Err() == nil {
 			l.recordFailure(item.Key, err)
 			return queue.Retry()
@@ -54,15 +50,15 @@ func (l *releaser) run(ctx context.Context) {
 // enqueue enqueues a controller object that may have finalizers to remove.
 func (l *releaser) enqueue(key queue.Key, o *object.Object) {
 	if finalizers.ReleasesParents(o) {
-		l.queue.Add(key, queue.Cause{Kind: queue.ParentChanged})
+		l.releases.Add(key, queue.Cause{Kind: queue.ParentChanged})
 	}
 }
 
 // release removes the finalizers of one controller object. It does nothing while a
 // running controller would set them again; it is called again when that has stopped.
 func (l *releaser) release(ctx context.Context, key queue.Key) error {
-	kind := l.declared.kinds[key.Namespace]
-	o := l.declared.get(key)
+	kind := l.declared.Kind(key)
+	o := l.declared.Get(key)
 	if o == nil || !finalizers.ReleasesParents(o) {
 		return nil
 	}
@@ -74,7 +70,7 @@ func (l *releaser) release(ctx context.Context, key queue.Key) error {
 		Namespaces: foot.Namespaces}
 	gone := foot.FinalizerRemovals(compile.StoredStatus(o).Finalizes, o.Deleting())
 	for _, resource := range gone {
-		if r := l.registry.state(key).running; r != nil && r.Finalizes() && resource.InList(r.parentKinds()) {
+		if r := l.registry.get(key).running; r != nil && r.Finalizes() && resource.InList(r.ParentKinds()) {
 			return nil // It would set its finalizer again.
 		}
 		if err := removal.RemoveFrom(ctx, resource); err != nil {
@@ -94,7 +90,7 @@ func (l *releaser) release(ctx context.Context, key queue.Key) error {
 // releaseOutside removes the finalizer from parents outside of the namespaces in the spec, which may have had others
 // before. It does so once for each generation that runs.
 func (l *releaser) releaseOutside(ctx context.Context, key queue.Key, o *object.Object, foot *compile.Footprint) error {
-	declared := l.registry.state(key).object
+	declared := l.registry.get(key).object
 	runs := declared != nil && declared.UID() == o.UID() && declared.Generation() == o.Generation()
 	generation := fmt.Sprint(o.UID(), o.Generation())
 	if !runs || !foot.Finalizes || o.Deleting() || l.outside[key] == generation {
@@ -121,24 +117,23 @@ func (l *releaser) releaseOutside(ctx context.Context, key queue.Key, o *object.
 	return nil
 }
 
-// patchReleased removes kinds from the status, and Setpoint's finalizer from the controller
-// object if no kind is left.
+// patchReleased removes kinds from the status, and Setpoint's finalizer from the controller object if no kind is left.
 func (l *releaser) patchReleased(ctx context.Context, key queue.Key, o *object.Object, gone []compile.ResourceName) error {
-	kind := l.declared.kinds[key.Namespace]
+	kind := l.declared.Kind(key)
 	before := compile.StoredStatus(o).Finalizes
 	after := slices.DeleteFunc(slices.Clone(before), func(text string) bool { return compile.ParseResourceName(text).InList(gone) })
 	if len(after) != len(before) {
-		if err := l.declared.patchFinalizedKinds(ctx, key, o, after); err != nil {
+		if err := l.declared.PatchFinalizedKinds(ctx, key, o, after); err != nil {
 			return err
 		}
-		o = l.declared.get(key)
+		o = l.declared.Get(key)
 	}
 	if o == nil || kind.Footprint(o).Finalizes && !o.Deleting() {
 		return nil
 	}
 	l.Log.Info("finalizers released", "controller", key.String(), "kinds", len(gone))
 	others := slices.DeleteFunc(o.Finalizers(), func(name string) bool { return name == setpoint.FinalizerReleaseParents })
-	return l.declared.patchFinalizers(ctx, key, o, others)
+	return l.declared.PatchFinalizers(ctx, key, o, others)
 }
 
 // recordFailure reports why finalizers are not removed.
@@ -147,14 +142,12 @@ func (l *releaser) recordFailure(key queue.Key, err error) {
 		return
 	}
 	l.Log.Warn("finalizers not released; retrying", "controller", key.String(), "error", err.Error())
-	if e := l.registry.find(key); e != nil {
-		l.registry.change(e, func(e *controllerEntry) {
-			if e.releasing != "" {
-				e.releasing = err.Error()
-			}
-		})
-	}
-	if o := l.declared.get(key); o != nil {
+	l.registry.change(key, func(e *controllerEntry) {
+		if e.releasing != "" {
+			e.releasing = err.Error()
+		}
+	})
+	if o := l.declared.Get(key); o != nil {
 		l.Events.Event(o, hook.Event{Type: "Warning", Reason: setpoint.ReasonReleasing, Message: err.Error()})
 	}
 }
@@ -162,82 +155,35 @@ func (l *releaser) recordFailure(key queue.Key, err error) {
 // setFinalizer sets Setpoint's finalizer on a controller object and stores in its status
 // which kinds of parents have finalizers, so that they are released before the controller
 // object is deleted. It returns false if the context ends first.
-func (cs *Set) setFinalizer(ctx context.Context, key queue.Key, r *runningController) bool {
+func (a *shared) setFinalizer(ctx context.Context, key queue.Key, r *running.Controller) bool {
 	if !r.Finalizes() {
 		return true
 	}
-	return prepare(ctx, cs.Log, key, func(ctx context.Context) error { return cs.trySetFinalizer(ctx, key, r) })
+	return prepare(ctx, a.Log, key, func(ctx context.Context) error { return a.trySetFinalizer(ctx, key, r) })
 }
 
-func (cs *Set) trySetFinalizer(ctx context.Context, key queue.Key, r *runningController) error {
-	declared := cs.declared.get(key)
+func (a *shared) trySetFinalizer(ctx context.Context, key queue.Key, r *running.Controller) error {
+	declared := a.declared.Get(key)
 	if declared == nil || declared.Deleting() {
 		return fmt.Errorf("%s is being deleted", key)
 	}
 	before := compile.StoredStatus(declared).Finalizes
-	finalizes := lists.Union(slices.Clone(before), lists.Map(r.parentKinds(), compile.ResourceName.String))
+	finalizes := lists.Union(slices.Clone(before), lists.Map(r.ParentKinds(), compile.ResourceName.String))
 	if len(finalizes) != len(before) {
-		if err := cs.declared.patchFinalizedKinds(ctx, key, declared, finalizes); err != nil {
+		if err := a.declared.PatchFinalizedKinds(ctx, key, declared, finalizes); err != nil {
 			return err
 		}
-		declared = cs.declared.get(key)
+		declared = a.declared.Get(key)
 	}
 	if declared == nil || finalizers.ReleasesParents(declared) {
 		return nil
 	}
-	return cs.declared.patchFinalizers(ctx, key, declared, append(declared.Finalizers(), setpoint.FinalizerReleaseParents))
+	return a.declared.PatchFinalizers(ctx, key, declared, append(declared.Finalizers(), setpoint.FinalizerReleaseParents))
 }
 
-// restoreHeldDeletions restores the deletions that a starting controller held when its
-// status was last written.
-func (cs *Set) restoreHeldDeletions(key queue.Key, r *runningController) {
-	if r.deletions == nil {
-		return
-	}
-	if stored := cs.declared.get(key); stored != nil && HasHeldDeletions(compile.StoredStatus(stored).Conditions) {
-		r.deletions.RestoreHeld()
-	}
-}
-
-// HasHeldDeletions reports whether conditions say that deletions are held.
-func HasHeldDeletions(conditions []metav1.Condition) bool {
-	return meta.IsStatusConditionTrue(conditions, setpoint.ConditionDeletionsHeld)
-}
-
-// allowDeletions confirms the held deletions of all parents.
-func (r *runningController) allowDeletions(declared *object.Object) {
-	if r.deletions != nil && declared != nil {
-		r.deletions.Allow(plan.Annotation(declared, setpoint.AnnotationAllowDeletions))
-	}
-}
-
-// deletionsHeldCondition reports whether the deletion guard holds deletions, and how to
-// confirm them.
-func deletionsHeldCondition(name string, held controller.HeldDeletions) conditionState {
-	if held.Count == 0 {
-		return conditionState{false, setpoint.ReasonNothingHeld, "no deletions are held"}
-	}
-	return conditionState{true, setpoint.ReasonTooManyDeletions, fmt.Sprintf(
-		"%d deletions of children of %d parents are held: the hook's responses omit them all at once; correct the hook, or confirm with "+
-			"`setpoint allow-deletions %s`, which sets the annotation %s=%s",
-		held.Count, held.Parents, name, setpoint.AnnotationAllowDeletions, held.Value)}
-}
-
-// setDeletionsHeld sets the conditions and fields of held deletions. Shortly after a
-// restart they are unknown, and the previous ones stay.
-func setDeletionsHeld(status *setpoint.ControllerStatus, name string, generation int64, health controller.Health) {
-	held := health.Held
-	if health.HeldUnknown || held.Count == 0 && meta.FindStatusCondition(status.Conditions, setpoint.ConditionDeletionsHeld) == nil {
-		return
-	}
-	found := deletionsHeldCondition(name, held)
-	meta.SetStatusCondition(&status.Conditions, found.condition(setpoint.ConditionDeletionsHeld, generation))
-	meta.RemoveStatusCondition(&status.Conditions, setpoint.ConditionStalled)
-	status.HeldDeletions = nil
-	if held.Count > 0 {
-		stalled := found.condition(setpoint.ConditionStalled, generation)
-		stalled.LastTransitionTime = meta.FindStatusCondition(status.Conditions, setpoint.ConditionDeletionsHeld).LastTransitionTime
-		meta.SetStatusCondition(&status.Conditions, stalled)
-		status.HeldDeletions = &setpoint.HeldDeletions{Count: clampInt32(held.Count), Parents: clampInt32(held.Parents), Value: held.Value}
+// restoreHeldDeletions restores the deletions that a starting controller held when its status was last written.
+func (a *shared) restoreHeldDeletions(key queue.Key, r *running.Controller) {
+	if stored := a.declared.Get(key); r.Deletions != nil && stored != nil && HasHeldDeletions(compile.StoredStatus(stored).Conditions) {
+		r.Deletions.RestoreHeld()
 	}
 }

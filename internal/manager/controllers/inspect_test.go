@@ -9,14 +9,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/manager/leader"
+	"github.com/setpoint-dev/setpoint/internal/manager/running"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Kinds that handlers may write count as child kinds.
 func TestControllerKinds(t *testing.T) {
 	owned, pods := object.Resource{Version: "v1", Kind: "ConfigMap"}, object.Resource{Version: "v1", Kind: "Pod"}
-	r := &runningController{Compiled: &compile.Compiled{Handlers: []handler.Program{{
+	r := &running.Controller{Compiled: &compile.Compiled{Handlers: []handler.Program{{
 		Resource: object.Resource{Version: "v1", Kind: "Node"}, Owns: []object.Resource{owned},
 		Writes: []permit.Write{{Resource: pods, Evict: true, Namespace: "shop"}, {Resource: owned, Apply: true}},
 	}}}}
@@ -28,7 +28,7 @@ func TestControllerKinds(t *testing.T) {
 
 // Reviews run in each replica, all other programs in the leader.
 func TestEverywhere(t *testing.T) {
-	cs := newTestSet(Dependencies{History: inspect.NewHistory(inspect.HistoryOptions{}, time.Now()), Leader: &leader.Elector{Leadership: leader.NewLeadership()}})
+	cs := newTestSet(running.Dependencies{History: inspect.NewHistory(inspect.HistoryOptions{}, time.Now())})
 	reviews := &admission.Program{Name: "policy", Configuration: "setpoint-policy"}
 	pods := handler.Program{Name: "policy", Resource: object.Resource{Version: "v1", Kind: "Pod"}}
 	for _, c := range []struct {
@@ -39,8 +39,9 @@ func TestEverywhere(t *testing.T) {
 		{compile.Compiled{Admission: reviews, Handlers: []handler.Program{pods}}, false},
 		{compile.Compiled{Handlers: []handler.Program{pods}}, false},
 	} {
-		one := &controllerSnapshot{name: "policy", controllerState: controllerState{running: &runningController{Compiled: &c.compiled, webhooks: cs.Webhooks}}}
-		if got := cs.controller(one).AllReplicas; got != c.want {
+		r := &running.Controller{Compiled: &c.compiled, Dependencies: &cs.Dependencies.Dependencies}
+		one := &controllerSnapshot{controllerEntry: controllerEntry{controllerState: controllerState{running: r}}}
+		if got := cs.describe(one).AllReplicas; got != c.want {
 			t.Errorf("%+v: %v", c.compiled, got)
 		}
 	}

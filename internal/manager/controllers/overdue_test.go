@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
+	"github.com/setpoint-dev/setpoint/internal/manager/running"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -83,13 +84,13 @@ func TestOverdueCalls(t *testing.T) {
 
 func testOverdue(t *testing.T, what string, timeout time.Duration, call func(*calls.InFlight, blockingHook)) {
 	t.Helper()
-	cs := newTestSet(Dependencies{Metrics: serving.NewMetrics(), Store: cache.New(nil, cache.Options{})})
-	r := &runningController{Compiled: &compile.Compiled{Programs: []composite.Program{{Name: "shop"}}}, inFlight: cs.InFlight}
-	state := controllerState{object: controllerObject(t, `{"name":"shop"}`), running: r}
-	cs.registry.entries[queue.Key{Name: "shop"}] = &controllerEntry{controllerState: state}
+	cs := newTestSet(running.Dependencies{Metrics: serving.NewMetrics(), Store: cache.New(nil, cache.Options{})})
+	r := &running.Controller{Compiled: &compile.Compiled{Programs: []composite.Program{{Name: "shop"}}}, Dependencies: &cs.Dependencies.Dependencies}
+	state := controllerState{key: queue.Key{Name: "shop"}, object: controllerObject(t, `{"name":"shop"}`), running: r}
+	cs.registry.set(state)
 	see := func(ok, healthy bool, metric string) {
 		t.Helper()
-		if got := readyCondition(conditionState{ok: true}, &state, r.health()); got.ok != ok || !ok && (got.reason != setpoint.ReasonCallOverdue || got.message != what+" has not returned after its timeout of 10s") {
+		if got := state.ready(conditionState{ok: true}, r.Health()); got.ok != ok || !ok && (got.reason != setpoint.ReasonCallOverdue || got.message != what+" has not returned after its timeout of 10s") {
 			t.Errorf("ready: %+v", got)
 		}
 		if err := cs.InFlight.CheckStuck(); (err == nil) != healthy {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +16,7 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/manager/declared"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/request"
@@ -22,10 +24,8 @@ import (
 
 // ownership makes this Setpoint the owner of controller objects, and gives up those that it does not select any more.
 type ownership struct {
-	*Dependencies
-	declared *declarations
-	registry *registry
-	queue    *queue.Queue
+	shared
+
 	// unselected is set when controller objects may have left the selection.
 	unselected atomic.Bool
 }
@@ -37,23 +37,23 @@ func (w *ownership) take(ctx context.Context, key queue.Key) (bool, error) {
 	if own == nil {
 		return true, nil
 	}
-	stored := w.declared.get(key)
+	stored := w.declared.Get(key)
 	if stored == nil {
 		return false, nil
 	}
 	managedBy := compile.StoredStatus(stored).ManagedBy
-	if reflect.DeepEqual(managedBy, own) || managedBy == nil && w.registry.hasTaken(key, stored) {
+	if reflect.DeepEqual(managedBy, own) || managedBy == nil && w.registry.get(key).taken == stored.UID() {
 		return true, nil
 	}
 	if other, _ := w.Owners.Other(ctx, stored); other != nil {
 		return false, nil
 	}
-	// A null removes the namespaces of a former owner.
+	// A null removes the namespaces of a previous owner.
 	change := map[string]any{"managedBy": map[string]any{"lease": own.Lease, "namespaces": own.Namespaces}}
-	if err := w.declared.patchStatus(ctx, key, stored, change); err != nil {
+	if err := w.declared.PatchStatus(ctx, key, stored, change); err != nil {
 		return false, fmt.Errorf("store the owner in the status of %s: %w", key, err)
 	}
-	w.registry.setTaken(key, stored)
+	w.registry.change(key, func(e *controllerEntry) { e.taken = strings.Clone(stored.UID()) })
 	return true, nil
 }
 
@@ -113,8 +113,8 @@ func (w *ownership) giveUp(ctx context.Context, kind compile.Kind, o *object.Obj
 			"Until another one does, objects stay as they are, and no hook is called",
 		lease, w.Selector)}
 	meta.SetStatusCondition(&conditions, ready.condition(setpoint.ConditionReady, o.Generation()))
-	_, err := w.declared.sendPatch(ctx, kind.Resource.Path("", o.Name())+"/status", map[string]any{
-		"metadata": identityOf(o), "status": map[string]any{"managedBy": nil, "conditions": conditions},
+	_, err := w.declared.SendPatch(ctx, kind.Resource.Path("", o.Name())+"/status", map[string]any{
+		"metadata": declared.IdentityOf(o), "status": map[string]any{"managedBy": nil, "conditions": conditions},
 	})
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/manager/events"
 	"github.com/setpoint-dev/setpoint/internal/manager/kinds"
+	"github.com/setpoint-dev/setpoint/internal/manager/running"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -23,26 +24,30 @@ import (
 func TestPrunedStatusIsWrittenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &pruningServer{}
-		cs, key, e := controllersOf(t, s, prunedController)
+		cs, key := controllersOf(t, s, prunedController)
+		report := func() {
+			e := cs.registry.get(key)
+			cs.reportStatus(t.Context(), &e)
+		}
 		for range 5 {
-			cs.reportStatus(t.Context(), key, e)
+			report()
 			<-time.After(reportEvery)
 		}
 		if got := s.patches.Load(); got != 1 {
 			t.Errorf("%d writes of a status that does not change, want 1", got)
 		}
-		e.refusal = &compile.Refusal{Reason: "Other", Err: io.EOF}
-		cs.reportStatus(t.Context(), key, e)
+		cs.registry.change(key, func(e *controllerEntry) { e.refusal = &compile.Refusal{Reason: "Other", Err: io.EOF} })
+		report()
 		if got := s.patches.Load(); got != 1 {
 			t.Errorf("%d writes of what cannot be stored, want 1", got)
 		}
 		cs.ResetReported()
-		cs.reportStatus(t.Context(), key, e)
+		report()
 		if got := s.patches.Load(); got != 2 {
 			t.Errorf("%d writes after the CRD changed, want 2", got)
 		}
-		if e.lastReported.status.Conditions[0].Reason != "Other" {
-			t.Errorf("reported %+v", e.lastReported.status)
+		if reported := cs.registry.get(key).lastReported.Status; reported.Conditions[0].Reason != "Other" {
+			t.Errorf("reported %+v", reported)
 		}
 	})
 }
@@ -72,20 +77,19 @@ func (s *pruningServer) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // controllersOf returns the controllers of a process with one DecoratorController.
-func controllersOf(t *testing.T, server http.RoundTripper, stored string) (*Set, queue.Key, *controllerEntry) {
+func controllersOf(t *testing.T, server http.RoundTripper, stored string) (*Set, queue.Key) {
 	t.Helper()
 	client := clientOf(t, server)
-	cs := newTestSet(Dependencies{Client: client, Resolver: &kinds.Resolver{Client: client}, Store: cache.New(client, cache.Options{Log: slog.New(slog.DiscardHandler)}), Events: events.NewWriter(client, events.Options{Dropped: func(string) {}})})
+	cs := newTestSet(running.Dependencies{Client: client, Resolver: &kinds.Resolver{Client: client}, Store: cache.New(client, cache.Options{Log: slog.New(slog.DiscardHandler)}), Events: events.NewWriter(client, events.Options{Dropped: func(string) {}})})
 	t.Cleanup(cs.Store.Close)
 	t.Cleanup(cs.Events.Close)
 	kinds := compile.Kinds()
 	kind := kinds[len(kinds)-1]
 	view := cs.Store.Watch(cache.Selection{Resource: kind.Resource}, nil)
 	<-view.Ready()
-	cs.declared.kinds[kind.Name] = &controllerKind{Kind: kind, view: view}
+	cs.declared.Add(kind, view)
 	key := queue.Key{Namespace: kind.Name, Name: "a"}
 	declared := must.Get(object.Parse([]byte(stored))).In(t)
-	e := &controllerEntry{kind: kind.Name, controllerState: controllerState{object: declared}}
-	cs.registry.entries[key] = e
-	return cs, key, e
+	cs.registry.set(controllerState{key: key, object: declared})
+	return cs, key
 }

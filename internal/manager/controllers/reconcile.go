@@ -2,10 +2,8 @@ package controllers
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,37 +15,49 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
+	"github.com/setpoint-dev/setpoint/internal/manager/declared"
 	"github.com/setpoint-dev/setpoint/internal/manager/finalizers"
+	"github.com/setpoint-dev/setpoint/internal/manager/running"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
+// reconciler starts, replaces and stops controllers, one at a time.
+type reconciler struct {
+	shared
+
+	changes     *changes
+	compilation *compilation
+	ownership   *ownership
+	releaser    *releaser
+	rollouts    *rollouts
+}
+
 // reconcile starts, replaces or stops the controller of a controller object.
-func (cs *Set) reconcile(ctx context.Context, key queue.Key) queue.Outcome {
-	if i := cs.goControllerIndex(key); i >= 0 {
-		return cs.reconcileGoController(ctx, key, i)
+func (r *reconciler) reconcile(ctx context.Context, key queue.Key) queue.Outcome {
+	if i := r.goControllerIndex(key); i >= 0 {
+		return r.reconcileGoController(ctx, key, i)
 	}
-	declared := cs.declared.get(key)
+	declared := r.declared.Get(key)
 	if declared == nil || declared.Deleting() {
-		cs.remove(key, declared)
+		r.remove(key, declared)
 		return queue.NoRequeue()
 	}
-	compiled, err := cs.compilation.compile(ctx, key, declared)
+	compiled, err := r.compilation.compileDeclared(ctx, key, declared)
 	if ctx.Err() != nil {
 		return queue.NoRequeue()
 	}
 	if errors.Is(err, calls.ErrCompiling) {
 		return queue.NoRequeue() // codeCompiled enqueues the controller.
 	}
-	outcome := cs.settle(ctx, key, controllerState{object: declared, rank: conflicts.Rank(declared), refusal: err}, compiled)
-	cs.releaser.enqueue(key, declared)
+	outcome := r.settle(ctx, controllerState{key: key, object: declared, rank: conflicts.Rank(declared), refusal: err}, compiled)
+	r.releaser.enqueue(key, declared)
 	return outcome
 }
 
 // settle starts, replaces, stops or refuses a controller. One that runs goes on while the API server does not
 // answer what has to be known of its latest spec.
-func (cs *Set) settle(ctx context.Context, key queue.Key, now controllerState, compiled *compile.Compiled) queue.Outcome {
+func (r *reconciler) settle(ctx context.Context, now controllerState, compiled *compile.Compiled) queue.Outcome {
 	refusal, refused := errors.AsType[*compile.Refusal](now.refusal)
 	if now.refusal != nil && !refused {
 		refusal = &compile.Refusal{Reason: setpoint.ReasonAPIUnavailable, Err: fmt.Errorf("%w; trying again", now.refusal)}
@@ -55,18 +65,16 @@ func (cs *Set) settle(ctx context.Context, key queue.Key, now controllerState, c
 	if refusal != nil {
 		now.refusal = refusal
 	}
-	e := cs.registry.entry(key)
-	if e.running == nil || !now.refused(setpoint.ReasonAPIUnavailable) {
-		waits := refusal == nil && len(compiled.Excluded)+len(compiled.Absent)+len(compiled.Unserved) > 0
-		cs.replace(ctx, key, now, compiled)
-		if waits {
-			return queue.Retry()
-		}
-		return outcomeOf(refusal)
+	if now.refused(setpoint.ReasonAPIUnavailable) && r.registry.get(now.key).running != nil {
+		refusal.Err = fmt.Errorf("%w; until then the controller runs as before", refusal.Err)
+		r.report(now.key, func(s *controllerState) { s.refusal = refusal })
+		return queue.Retry()
 	}
-	refusal.Err = fmt.Errorf("%w; until then the controller runs as before", refusal.Err)
-	cs.report(key, e, func(s *controllerState) { s.refusal = refusal })
-	return queue.Retry()
+	r.replace(ctx, now, compiled)
+	if refusal == nil && len(compiled.Excluded)+len(compiled.Absent)+len(compiled.Unserved) > 0 {
+		return queue.Retry()
+	}
+	return outcomeOf(refusal)
 }
 
 // outcomeOf retries refusals that may end without an event: access, aggregated APIs, the Leases of others and
@@ -80,213 +88,185 @@ func outcomeOf(refusal *compile.Refusal) queue.Outcome {
 	return queue.NoRequeue()
 }
 
-// replace replaces the running controller of a key.
-func (cs *Set) replace(ctx context.Context, key queue.Key, now controllerState, compiled *compile.Compiled) {
-	e, refusal := cs.registry.entry(key), now.refusal
-	if e.running != nil && refusal == nil && !compiled.Suspended && e.running.equivalent(compiled) &&
-		cs.keepRunning(e, now.object, compiled) {
-		compiled.Close()
-		cs.report(key, e, func(s *controllerState) {
-			s.refusal, s.notes, s.incomplete, s.absent, s.outdated = nil, compiled.Notes, compiled.Incomplete, compiled.Absent,
-				compiled.Code.Outdated
-		})
-		return
-	}
-	previous, before := e.running, e.String()
-	if refusal == nil {
-		now.notes, now.unstored, now.suspended, now.incomplete = compiled.Notes, compiled.StatusWarning, compiled.Suspended,
-			compiled.Incomplete
-		now.absent, now.outdated = compiled.Absent, compiled.Code.Outdated
+// replace replaces the running controller of a key, unless that can go on.
+func (r *reconciler) replace(ctx context.Context, now controllerState, compiled *compile.Compiled) {
+	before := r.registry.get(now.key)
+	if now.refusal == nil {
+		if before.running != nil && !compiled.Suspended && before.running.Equivalent(compiled) &&
+			r.keepRunning(before, now.object, compiled) {
+			compiled.Close()
+			r.report(now.key, func(s *controllerState) { s.accept(compiled) })
+			return
+		}
+		now.accept(compiled)
 		if now.suspended {
 			now.kinds = kindsOf(compiled)
 			compiled.Close()
 		} else {
-			now.running = cs.newRunningController(compiled, now.object)
+			now.running = running.New(&r.Dependencies.Dependencies, compiled, now.object)
 		}
 	}
-	if previous != nil {
-		previous.shutdown()
-		cs.recordStopped(key, e.object)
+	if before.running != nil {
+		before.running.Shutdown()
+		r.recordStopped(&before.controllerState)
 	}
-	cs.registry.change(e, func(e *controllerEntry) { e.controllerState = now })
-	cs.updateWebhooks(key, now)
-	if next := now.running; next != nil {
-		cs.stopYounger(key, now.rank, next)
-		next.launch(ctx, cs.Leader, func(ctx context.Context) bool {
-			if now.object == nil {
-				return true // A controller of a Go program has no object to prepare.
-			}
-			if !cs.ownership.await(ctx, key) {
-				return false
-			}
-			cs.restoreHeldDeletions(key, next)
-			if !cs.rollouts.restore(ctx, key, next) || !cs.setFinalizer(ctx, key, next) {
-				return false
-			}
-			cs.recordLifecycle(key, now.object, metacontroller.EventStarting, metacontroller.EventStarted)
-			return true
-		})
+	r.registry.set(now)
+	r.updateWebhooks(now)
+	if now.running != nil {
+		r.stopYounger(now)
+		now.running.Launch(ctx, r.Leader, func(ctx context.Context) bool { return r.prepareStart(ctx, &now) })
 	}
-	if previous != nil || now.running != nil {
-		cs.requeueConflicting(key)
+	if before.running != nil || now.running != nil {
+		r.changes.requeueConflicting(now.key)
 	}
-	if declares := now.object != nil; declares && (now.running != nil || now.String() != before) {
-		cs.logAcceptance(key, now)
+	if now.object != nil && (now.running != nil || now.logged() != before.logged()) {
+		r.logAcceptance(now)
 	}
 }
 
-// stopYounger stops the younger controllers that conflict with a starting one, before it
-// writes anything. Those that only have to yield the status restart.
-func (cs *Set) stopYounger(key queue.Key, rank string, next *runningController) {
-	for other, e := range cs.registry.youngerConflicting(key, rank, next) {
-		found, conflicting := conflicts.Find(e.running.Compiled, next.Compiled)
-		e.running.shutdown()
-		cs.recordStopped(other, e.object)
-		cs.registry.change(e, func(e *controllerEntry) {
+// prepareStart prepares the object that declares a controller for its start; one of a Go program has none. It returns
+// false if the controller must not start.
+func (r *reconciler) prepareStart(ctx context.Context, now *controllerState) bool {
+	if now.object == nil {
+		return true
+	}
+	if !r.ownership.await(ctx, now.key) {
+		return false
+	}
+	r.restoreHeldDeletions(now.key, now.running)
+	if !r.rollouts.restore(ctx, now.key, now.running) || !r.setFinalizer(ctx, now.key, now.running) {
+		return false
+	}
+	r.recordLifecycle(now, metacontroller.EventStarting, metacontroller.EventStarted)
+	return true
+}
+
+// stopYounger stops the younger controllers that conflict with a starting one, before it writes anything. Those that only
+// have to yield the status restart.
+func (r *reconciler) stopYounger(next controllerState) {
+	for _, e := range r.registry.all().youngerConflicting(next) {
+		found, conflicting := conflicts.Find(e.running.Compiled, next.running.Compiled)
+		e.running.Shutdown()
+		r.recordStopped(&e.controllerState)
+		now := r.registry.change(e.key, func(e *controllerEntry) {
 			e.running = nil
 			if conflicting {
-				e.refusal = found.Refusal(key)
+				e.refusal = found.Refusal(next.key)
 			}
 		})
 		if !conflicting {
-			cs.queue.Add(other, queue.Cause{Kind: queue.RelatedChanged, Detail: "CompositeController", Object: key})
+			r.queue.Add(e.key, queue.Cause{Kind: queue.RelatedChanged, Detail: "CompositeController", Object: next.key})
 			continue
 		}
-		cs.logAcceptance(other, e.controllerState)
+		r.logAcceptance(now.controllerState)
 	}
 }
 
-// logAcceptance logs whether a controller is accepted. A refusal is a warning, since a user
-// has to act.
-func (cs *Set) logAcceptance(key queue.Key, now controllerState) {
+// logAcceptance logs whether a controller is accepted. A refusal is a warning, since a user has to act.
+func (r *reconciler) logAcceptance(now controllerState) {
+	log := r.Log.With("controller", now.key.String())
 	refused, isRefused := errors.AsType[*compile.Refusal](now.problem())
-	if !isRefused && now.outdated != nil {
-		cs.Log.Warn("older code stays in use", "controller", key.String(), "reason", now.outdated.Reason, "message",
-			now.outdated.Error())
+	switch {
+	case !isRefused && now.outdated != nil:
+		log.Warn("older code stays in use", "reason", now.outdated.Reason, "message", now.outdated.Error())
+		return
+	case !isRefused:
+		log.Info("controller accepted", "suspended", now.suspended)
 		return
 	}
-	if !isRefused {
-		cs.Log.Info("controller accepted", "controller", key.String(), "suspended", now.suspended)
-		return
-	}
-	cs.Log.Warn("controller not accepted", "controller", key.String(), "reason", refused.Reason, "message", refused.Error())
-	if refused.Reason == setpoint.ReasonConflictingSetpoint && cs.Leader.Leads() {
+	log.Warn("controller not accepted", "reason", refused.Reason, "message", refused.Error())
+	if refused.Reason == setpoint.ReasonConflictingSetpoint && r.Leader.Leads() {
 		// The status is that of the other Setpoint.
-		cs.RecordEvent(key, hook.Event{Type: corev1.EventTypeWarning, Reason: refused.Reason, Message: refused.Error()})
+		r.Events.Event(now.object, hook.Event{Type: corev1.EventTypeWarning, Reason: refused.Reason, Message: refused.Error()})
 	}
 }
 
-// report changes what is reported of a controller that keeps running: why it does not run in some
-// namespaces, or not with the latest code or spec.
-func (cs *Set) report(key queue.Key, e *controllerEntry, change func(*controllerState)) {
-	before := e.String()
-	cs.registry.change(e, func(e *controllerEntry) { change(&e.controllerState) })
-	if e.String() != before {
-		cs.logAcceptance(key, e.controllerState)
+// report changes what is reported of a controller that keeps running: why it does not run in some namespaces, or not with
+// the latest code or spec.
+func (r *reconciler) report(key queue.Key, change func(*controllerState)) {
+	before := ""
+	now := r.registry.change(key, func(e *controllerEntry) {
+		before = e.logged()
+		change(&e.controllerState)
+	})
+	if now.logged() != before {
+		r.logAcceptance(now.controllerState)
 	}
 }
 
-// keepRunning reports whether a controller keeps running after a change of its object. It
-// reconciles all objects if the user requested that.
-func (cs *Set) keepRunning(e *controllerEntry, declared *object.Object, compiled *compile.Compiled) bool {
-	if unchanged(declared, e.object) {
+// keepRunning reports whether a controller keeps running after a change of its object. It reconciles all objects if the
+// user requested that.
+func (r *reconciler) keepRunning(e controllerEntry, next *object.Object, compiled *compile.Compiled) bool {
+	if declared.Unchanged(next, e.object) {
 		return true
 	}
-	if !onlyCommandAnnotations(declared, e.object) && !onlyRollout(declared, e.object) {
+	if !declared.OnlyCommands(next, e.object) && !declared.OnlyRollout(next, e.object) {
 		return false
 	}
-	before, rolledOut := e.object, e.running.Rollout
-	cs.registry.change(e, func(e *controllerEntry) { e.object, e.running.Rollout = declared, compiled.Rollout })
-	e.running.setRollbackWhen(rolledOut)
-	e.running.allowDeletions(declared)
-	if reconcileRequested(declared, before) {
-		e.running.syncAll(controller.RequestCause(declared))
+	r.registry.change(e.key, func(e *controllerEntry) { e.object = next })
+	e.running.SetPolicy(compiled.Rollout)
+	e.running.AllowDeletions(next)
+	if declared.ReconcileRequested(next, e.object) {
+		e.running.SyncAll(controller.RequestCause(next))
 	}
 	return true
 }
 
-// onlyCommandAnnotations reports whether only annotations changed that request an action. All
-// other changes are visible to hooks.
-func onlyCommandAnnotations(declared, before *object.Object) bool {
-	return declared != nil && before != nil && declared.UID() == before.UID() && declared.Generation() == before.Generation() &&
-		maps.Equal(labelsOf(declared), labelsOf(before)) && maps.Equal(nonCommandAnnotations(declared), nonCommandAnnotations(before))
-}
-
-// reconcileRequested reports whether a user requested to reconcile all objects, by annotation,
-// and changed nothing else.
-func reconcileRequested(declared, before *object.Object) bool {
-	return onlyCommandAnnotations(declared, before) && plan.ReconcileRequested(before, declared)
-}
-
-func labelsOf(o *object.Object) map[string]string {
-	labels := map[string]string{}
-	for label := range o.Labels().All() {
-		labels[label.Key] = label.Value
-	}
-	return labels
-}
-
-// nonCommandAnnotations returns the annotations that request no action.
-func nonCommandAnnotations(o *object.Object) map[string]string {
-	var all map[string]string
-	if field := o.Field("metadata", "annotations"); field == nil || json.Unmarshal(field, &all) != nil {
-		return nil
-	}
-	delete(all, setpoint.AnnotationReconcileAt)
-	delete(all, setpoint.AnnotationAllowDeletions)
-	delete(all, setpoint.AnnotationRolloutRetryAt)
-	return all
-}
-
 // updateWebhooks registers the webhooks of a controller, or removes them.
-func (cs *Set) updateWebhooks(key queue.Key, now controllerState) {
+func (r *reconciler) updateWebhooks(now controllerState) {
 	switch {
 	case now.refused(setpoint.ReasonConflictingSetpoint), now.refused(setpoint.ReasonForbidden):
 		// Without the right to write webhook configurations, a deleted one must not come back.
-		cs.Webhooks.Yield(key)
+		r.Webhooks.Yield(now.key)
 	case now.refusal != nil:
-		cs.Webhooks.Reject(key)
+		r.Webhooks.Reject(now.key)
 	case now.running == nil:
-		cs.Webhooks.Set(key, nil)
+		r.Webhooks.Set(now.key, nil)
 	default:
-		cs.Webhooks.Set(key, cs.InFlight.WrapReviews(now.running.Admission))
+		r.Webhooks.Set(now.key, r.InFlight.WrapReviews(now.running.Admission))
 	}
 }
 
-// unchanged reports whether a user has changed nothing. Controllers of a Go program have no
-// object.
-func unchanged(declared, before *object.Object) bool {
-	return declared == before || declared.UID() == before.UID() && declared.IntentDigest() == before.IntentDigest()
-}
-
-// remove stops the controller of a deleted object. While the object is being deleted, its
-// entry stays until its finalizers are removed.
-func (cs *Set) remove(key queue.Key, going *object.Object) {
-	e := cs.registry.remove(key)
-	cs.compilation.dropCode(key)
-	if e != nil && e.running != nil {
-		e.running.shutdown()
-		cs.recordStopped(key, e.object)
+// remove stops the controller of a deleted object. While the object is being deleted, its entry stays until its finalizers
+// are removed.
+func (r *reconciler) remove(key queue.Key, going *object.Object) {
+	e := r.registry.remove(key)
+	r.compilation.dropCode(key)
+	if e.running != nil {
+		e.running.Shutdown()
+		r.recordStopped(&e.controllerState)
 	}
-	cs.Webhooks.Set(key, nil)
-	if e != nil && e.running != nil {
-		cs.Metrics.DeleteController(e.running.Name())
-		cs.Webhooks.DropFailures(e.running.Name())
-		cs.Endpoints.Remove(e.running.Name())
+	r.Webhooks.Set(key, nil)
+	if e.running != nil {
+		r.Metrics.DeleteController(e.running.Name())
+		r.Webhooks.DropFailures(e.running.Name())
+		r.Endpoints.Remove(e.running.Name())
 	}
-	cs.History.Drop(key.String())
-	if e != nil && e.releasing == "" {
-		cs.requeueConflicting(key)
-		cs.Log.Info("controller removed", "controller", key.String())
+	r.History.Drop(key.String())
+	if e.object != nil && e.releasing == "" {
+		r.changes.requeueConflicting(key)
+		r.Log.Info("controller removed", "controller", key.String())
 	}
 	if going == nil {
-		cs.ownership.unselected.Store(true)
+		r.ownership.unselected.Store(true)
 	}
 	if going == nil || !finalizers.ReleasesParents(going) {
 		return
 	}
-	cs.registry.change(cs.registry.entry(key), func(e *controllerEntry) {
-		e.object, e.releasing = going, "removing its finalizer from parents"
-	})
-	cs.releaser.enqueue(key, going)
+	r.registry.set(controllerState{key: key, object: going, releasing: "removing its finalizer from parents"})
+	r.releaser.enqueue(key, going)
+}
+
+// goControllerIndex returns the index in Options.GoControllers; negative for a controller object.
+func (r *reconciler) goControllerIndex(key queue.Key) int {
+	return slices.IndexFunc(r.GoControllers, func(own GoController) bool { return goControllerKey(own.Name) == key })
+}
+
+// reconcileGoController compiles a controller of the program and starts or replaces it.
+func (r *reconciler) reconcileGoController(ctx context.Context, key queue.Key, i int) queue.Outcome {
+	compiled, err := r.compilation.compileGoController(ctx, key, i)
+	if ctx.Err() != nil {
+		return queue.NoRequeue()
+	}
+	return r.settle(ctx, controllerState{key: key, rank: goControllerRank(i), refusal: err}, compiled)
 }

@@ -15,93 +15,47 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
+	"github.com/setpoint-dev/setpoint/internal/manager/declared"
+	"github.com/setpoint-dev/setpoint/internal/manager/running"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
 // registry has what is known of each controller. One goroutine, the worker of the queue, starts and stops controllers;
-// the lock is for those that read meanwhile.
+// the lock is for those that read meanwhile, and get copies.
 type registry struct {
 	mu      sync.Mutex
-	entries map[queue.Key]*controllerEntry
+	entries entries
 }
 
-// entry returns the entry of a key, and creates it if needed.
-func (g *registry) entry(key queue.Key) *controllerEntry {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	e := g.entries[key]
-	if e == nil {
-		e = &controllerEntry{kind: key.Namespace}
-		g.entries[key] = e
+// entries are controllers at one moment.
+type entries map[queue.Key]controllerEntry
+
+// keyOf returns the key of a controller with a name.
+func keyOf(name string) queue.Key {
+	if kind, object, declared := strings.Cut(name, "/"); declared {
+		return queue.Key{Namespace: kind, Name: object}
 	}
-	return e
+	return queue.Key{Name: name}
 }
 
-// find returns the entry of a key; nil if there is none.
-func (g *registry) find(key queue.Key) *controllerEntry {
+// get returns what is known of a controller; the zero value if there is none.
+func (g *registry) get(key queue.Key) controllerEntry {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.entries[key]
 }
 
-// remove removes a controller and returns its entry; nil if there is none.
-func (g *registry) remove(key queue.Key) *controllerEntry {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	e := g.entries[key]
-	delete(g.entries, key)
-	return e
-}
-
-// change changes an entry.
-func (g *registry) change(e *controllerEntry, change func(*controllerEntry)) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	change(e)
-}
-
-// state returns the state of a controller; the zero value if there is none.
-func (g *registry) state(key queue.Key) controllerState {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if e := g.entries[key]; e != nil {
-		return e.controllerState
-	}
-	return controllerState{}
-}
-
-// states returns the states of all controllers.
-func (g *registry) states() map[queue.Key]controllerState {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	all := make(map[queue.Key]controllerState, len(g.entries))
-	for key, e := range g.entries {
-		all[key] = e.controllerState
-	}
-	return all
-}
-
-// all returns all entries. They may change meanwhile: see copyOf.
-func (g *registry) all() map[queue.Key]*controllerEntry {
+// all returns what is known of all controllers.
+func (g *registry) all() entries {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return maps.Clone(g.entries)
 }
 
-// copyOf returns an entry as it is now.
-func (g *registry) copyOf(e *controllerEntry) controllerEntry {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return *e
-}
-
 // running returns the controllers that run.
-func (g *registry) running() []*runningController {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	var all []*runningController
-	for _, e := range g.entries {
+func (g *registry) running() (all []*running.Controller) {
+	for _, e := range g.all() {
 		if e.running != nil {
 			all = append(all, e.running)
 		}
@@ -109,93 +63,75 @@ func (g *registry) running() []*runningController {
 	return all
 }
 
-// policy returns the rollout that the spec of a running controller declares; nil for none.
-func (g *registry) policy(r *runningController) *compile.Rollout {
+// set sets the state of a controller, which may be a new one.
+func (g *registry) set(now controllerState) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return r.Rollout
+	e := g.entries[now.key]
+	e.controllerState = now
+	g.entries[now.key] = e
 }
 
-// keys returns the controllers that are selected.
-func (g *registry) keys(selects func(queue.Key, *controllerEntry) bool) []queue.Key {
+// change changes what is known of a controller, if there still is one, and returns it.
+func (g *registry) change(key queue.Key, change func(*controllerEntry)) controllerEntry {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var all []queue.Key
-	for key, e := range g.entries {
-		if selects(key, e) {
-			all = append(all, key)
-		}
+	e, exists := g.entries[key]
+	if exists {
+		change(&e)
+		g.entries[key] = e
 	}
-	return all
+	return e
 }
 
-// hasTaken reports whether this process has stored itself as the owner of an object. The schema of
-// an older CRD prunes the field.
-func (g *registry) hasTaken(key queue.Key, o *object.Object) bool {
+// remove removes a controller and returns what was known of it.
+func (g *registry) remove(key queue.Key) controllerEntry {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	e := g.entries[key]
-	return e != nil && e.taken == o.UID()
+	delete(g.entries, key)
+	return e
 }
 
-// setTaken records that this process has stored itself as the owner of an object.
-func (g *registry) setTaken(key queue.Key, o *object.Object) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if e := g.entries[key]; e != nil {
-		e.taken = strings.Clone(o.UID())
-	}
-}
-
-// checkConflict refuses a controller that conflicts with an older one. If both only share
-// parents, it yields their status to the older one. Here and below the rank decides which one is
-// older: see conflicts.Rank.
-func (g *registry) checkConflict(key queue.Key, rank string, compiled *compile.Compiled) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, older := range g.olderControllers(key, rank, compiled) {
-		if found, conflicting := conflicts.Find(g.entries[older].running.Compiled, compiled); conflicting {
-			return found.Refusal(older)
+// checkConflict refuses a controller that conflicts with an older one. If both only share parents, it yields their status
+// to the older one. Here and below the rank decides which one is older: see conflicts.Rank.
+func (all entries) checkConflict(key queue.Key, rank string, compiled *compile.Compiled) error {
+	for _, older := range all.olderThan(key, rank, compiled) {
+		if found, conflicting := conflicts.Find(older.running.Compiled, compiled); conflicting {
+			return found.Refusal(older.key)
 		}
 	}
-	g.yieldStatus(key, rank, compiled)
-	return nil
-}
-
-// olderControllers returns the running controllers that are older and share parents,
-// oldest first. The caller holds the lock.
-func (g *registry) olderControllers(key queue.Key, rank string, compiled *compile.Compiled) []queue.Key {
-	var olderKeys []queue.Key
-	for other, e := range g.entries {
-		if other != key && e.running != nil && e.rank < rank && conflicts.Overlap(e.running.Compiled, compiled) {
-			olderKeys = append(olderKeys, other)
-		}
-	}
-	slices.SortFunc(olderKeys, func(a, b queue.Key) int { return cmp.Compare(g.entries[a].rank, g.entries[b].rank) })
-	return olderKeys
-}
-
-// yieldStatus makes older controllers the owners of the parents' status, with a note for
-// the user. The caller holds the lock.
-func (g *registry) yieldStatus(key queue.Key, rank string, compiled *compile.Compiled) {
 	for i := range compiled.Programs {
 		p := &compiled.Programs[i]
-		if p.StatusOwners = g.statusOwners(key, rank, p); len(p.StatusOwners) > 0 {
+		if p.StatusOwners = all.statusOwners(key, rank, p); len(p.StatusOwners) > 0 {
 			compiled.Notes = append(slices.Clone(compiled.Notes), fmt.Sprintf(
 				"%s takes precedence for %s and stores their status; the status in responses of this one is ignored",
 				p.StatusOwners[0].Name, p.Parent))
 		}
 	}
 	compiled.Notes = slices.Compact(compiled.Notes) // One for each kind, not for each namespace.
+	return nil
+}
+
+// olderThan returns the running controllers that are older than one and share parents with it, oldest first.
+func (all entries) olderThan(key queue.Key, rank string, compiled *compile.Compiled) []controllerEntry {
+	var older []controllerEntry
+	for _, e := range all {
+		if e.key != key && e.running != nil && e.rank < rank && conflicts.Overlap(e.running.Compiled, compiled) {
+			older = append(older, e)
+		}
+	}
+	slices.SortFunc(older, func(a, b controllerEntry) int { return cmp.Compare(a.rank, b.rank) })
+	return older
 }
 
 // statusOwners returns the older controllers that store the status of a program's parents.
-func (g *registry) statusOwners(key queue.Key, rank string, p *composite.Program) []composite.StatusOwner {
+func (all entries) statusOwners(key queue.Key, rank string, p *composite.Program) []composite.StatusOwner {
 	var owners []composite.StatusOwner
-	for _, older := range g.olderControllers(key, rank, &compile.Compiled{Programs: []composite.Program{*p}}) {
-		for _, theirs := range g.entries[older].running.Programs {
+	for _, older := range all.olderThan(key, rank, &compile.Compiled{Programs: []composite.Program{*p}}) {
+		for _, theirs := range older.running.Programs {
 			if conflicts.SameParents(&theirs, p) {
-				owners = append(owners, composite.StatusOwner{Name: older.String(), Selections: theirs.Selections,
+				owners = append(owners, composite.StatusOwner{Name: older.key.String(), Selections: theirs.Selections,
 					Namespace: theirs.Namespace})
 			}
 		}
@@ -203,42 +139,35 @@ func (g *registry) statusOwners(key queue.Key, rank string, p *composite.Program
 	return owners
 }
 
-// youngerConflicting returns the younger running controllers that must stop or restart
-// because of a starting one.
-func (g *registry) youngerConflicting(key queue.Key, rank string, next *runningController) map[queue.Key]*controllerEntry {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	younger := map[queue.Key]*controllerEntry{}
-	for other, e := range g.entries {
-		if other == key || e.running == nil || e.rank <= rank || !conflicts.Overlap(e.running.Compiled, next.Compiled) {
+// youngerConflicting returns the younger running controllers that must stop or restart because of a starting one.
+func (all entries) youngerConflicting(next controllerState) []controllerEntry {
+	var younger []controllerEntry
+	for _, e := range all {
+		if e.key == next.key || e.running == nil || e.rank <= next.rank || !conflicts.Overlap(e.running.Compiled, next.running.Compiled) {
 			continue
 		}
-		if _, conflicting := conflicts.Find(e.running.Compiled, next.Compiled); conflicting || g.statusOwnersChanged(other, e) {
-			younger[other] = e
+		_, conflicting := conflicts.Find(e.running.Compiled, next.running.Compiled)
+		if conflicting || slices.ContainsFunc(e.running.Programs, func(p composite.Program) bool {
+			return !reflect.DeepEqual(p.StatusOwners, all.statusOwners(e.key, e.rank, &p))
+		}) {
+			younger = append(younger, e)
 		}
 	}
 	return younger
 }
 
-// statusOwnersChanged reports whether a running controller has other status owners now.
-// The caller holds the lock.
-func (g *registry) statusOwnersChanged(key queue.Key, e *controllerEntry) bool {
-	return slices.ContainsFunc(e.running.Programs, func(p composite.Program) bool {
-		return !reflect.DeepEqual(p.StatusOwners, g.statusOwners(key, e.rank, &p))
-	})
-}
-
 // controllerEntry is one controller and what was reported of it.
 type controllerEntry struct {
-	kind string
 	controllerState
-	lastReported reportedStatus
-	// taken is the UID of the object of which this process has stored itself as the owner.
+	lastReported declared.Reported
+	// taken is the UID of the object of which this process has stored itself as the owner: the schema of an older CRD
+	// prunes the field.
 	taken string
 }
 
 // controllerState is the observed state of a controller.
 type controllerState struct {
+	key queue.Key
 	// object declares the controller; nil for one of a Go program.
 	object *object.Object
 	// rank orders conflicting controllers: the older one has the lesser rank.
@@ -254,13 +183,18 @@ type controllerState struct {
 	absent []string
 	// kinds are those of a suspended controller.
 	kinds controllerKinds
-	// releasing is the progress, or the error, of removing finalizers while the object
-	// is being deleted; "" otherwise.
+	// releasing is the progress, or the error, of removing finalizers while the object is being deleted; "" otherwise.
 	releasing string
 	// notes are warnings about an accepted spec; unstored is that of compile.Compiled.
 	notes    []string
 	unstored string
-	running  *runningController
+	running  *running.Controller
+}
+
+// accept sets what the compiler says of an accepted spec.
+func (s *controllerState) accept(c *compile.Compiled) {
+	s.refusal, s.suspended, s.notes, s.unstored = nil, c.Suspended, c.Notes, c.StatusWarning
+	s.incomplete, s.absent, s.outdated = c.Incomplete, c.Absent, c.Code.Outdated
 }
 
 // health returns the health of a controller, if it runs.
@@ -268,17 +202,17 @@ func (s *controllerState) health() (health controller.Health, runs bool) {
 	if s.running == nil {
 		return controller.Health{}, false
 	}
-	return s.running.health(), true
+	return s.running.Health(), true
 }
 
 // refused reports whether the controller is refused for a reason.
-func (s controllerState) refused(reason string) bool {
+func (s *controllerState) refused(reason string) bool {
 	refusal, ok := errors.AsType[*compile.Refusal](s.refusal)
 	return ok && refusal.Reason == reason
 }
 
-// String identifies states that are logged once each.
-func (s controllerState) String() string {
+// logged identifies states that are logged once each.
+func (s *controllerState) logged() string {
 	outdated := ""
 	if s.outdated != nil {
 		outdated = s.outdated.Error()
@@ -293,3 +227,7 @@ func (s *controllerState) problem() error {
 	}
 	return s.refusal
 }
+
+// controllerKinds are the kinds of a controller's objects, those of the children and other objects that it may write, and
+// those of owned objects in which it stores history.
+type controllerKinds struct{ managed, written, history []object.Kind }

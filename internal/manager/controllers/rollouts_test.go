@@ -15,6 +15,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/guard"
+	"github.com/setpoint-dev/setpoint/internal/manager/declared"
+	"github.com/setpoint-dev/setpoint/internal/manager/running"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -54,13 +56,13 @@ func (s *laggingServer) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestANewLeaderWaitsForTheStoredPosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &laggingServer{released: make(chan struct{})}
-		cs, key, _ := controllersOf(t, s, rolloutAt("1", "0"))
+		cs, key := controllersOf(t, s, rolloutAt("1", "0"))
 		cs.Metrics = serving.NewMetrics()
-		r := &runningController{assignment: router.NewAssignment(), Compiled: &compile.Compiled{
+		r := &running.Controller{Assignment: router.NewAssignment(), Compiled: &compile.Compiled{
 			Rollout: &compile.Rollout{Version: "v2", Spec: &setpoint.Rollout{}}, Programs: []composite.Program{{Previous: &controller.Logic{Version: "v1"}}},
 		}}
 		restored := make(chan bool)
-		go func() { restored <- cs.rollouts.restore(t.Context(), key, r) }()
+		go func() { restored <- cs.reconciler.rollouts.restore(t.Context(), key, r) }()
 		<-time.After(time.Minute)
 		select {
 		case <-restored:
@@ -68,12 +70,12 @@ func TestANewLeaderWaitsForTheStoredPosition(t *testing.T) {
 		default:
 		}
 		s.released <- struct{}{}
-		if !<-restored || r.assignment.Position() != 0 {
-			t.Errorf("position %d of %d", r.assignment.Position(), rollout.End)
+		if !<-restored || r.Assignment.Position() != 0 {
+			t.Errorf("position %d of %d", r.Assignment.Position(), rollout.End)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if cs.rollouts.restore(ctx, key, r) {
+		if cs.reconciler.rollouts.restore(ctx, key, r) {
 			t.Error("it starts although it does not lead any more")
 		}
 	})
@@ -82,7 +84,7 @@ func TestANewLeaderWaitsForTheStoredPosition(t *testing.T) {
 // A status is stored only in the object that it was computed from.
 func TestStatusPatchIsRefusedForAnotherObject(t *testing.T) {
 	of := must.Get(object.Parse([]byte(rolloutAt("7", "1")))).In(t)
-	change := must.Get(statusPatch(of, compile.StoredStatus(of), setpoint.ControllerStatus{})).In(t)
+	change := must.Get(declared.StatusPatch(of, compile.StoredStatus(of), setpoint.ControllerStatus{})).In(t)
 	patch, err := json.Marshal(change)
 	if want := `{"metadata":{"resourceVersion":"7","uid":"u"},"status":{`; err != nil || !strings.HasPrefix(string(patch), want) {
 		t.Errorf("%s, %v", patch, err)
@@ -91,7 +93,7 @@ func TestStatusPatchIsRefusedForAnotherObject(t *testing.T) {
 
 // holdingWorker holds deletions of a moved parent from when it is first looked at.
 type holdingWorker struct {
-	worker
+	running.Worker
 
 	held bool
 }
@@ -112,16 +114,17 @@ func (w *holdingWorker) Health() controller.Health {
 // later status has them.
 func TestHeldDeletionsOfARollback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		declared := parseObject(t, rolloutAt("1", "1"))
-		r := &runningController{
+		declared := must.Get(object.Parse([]byte(rolloutAt("1", "1")))).In(t)
+		r := &running.Controller{
 			Compiled:   &compile.Compiled{Rollout: &compile.Rollout{Version: "v2", Spec: &setpoint.Rollout{}}},
-			workers:    []worker{&holdingWorker{}},
-			deletions:  guard.New(nil, nil),
-			assignment: router.NewAssignment(),
+			Workers:    []running.Worker{&holdingWorker{}},
+			Deletions:  guard.New(nil, nil),
+			Assignment: router.NewAssignment(),
 		}
-		cs, key, e := controllersOf(t, &laggingServer{released: make(chan struct{})}, rolloutAt("1", "1"))
-		e.running = r
-		status := cs.nextStatus(t.Context(), e, compile.StoredStatus(declared), declared)
+		cs, key := controllersOf(t, &laggingServer{released: make(chan struct{})}, rolloutAt("1", "1"))
+		e := cs.registry.get(key)
+		e.running, r.Dependencies = r, &cs.Dependencies.Dependencies
+		status := cs.nextStatus(t.Context(), &e, compile.StoredStatus(declared), declared)
 		if status.Rollout.Phase != setpoint.RolloutRolledBack || !HasHeldDeletions(status.Conditions) {
 			t.Errorf("%s: rollout %+v, conditions %+v", key, status.Rollout, status.Conditions)
 		}
@@ -138,12 +141,12 @@ func TestLogicVersionIsOfTheRunningProgram(t *testing.T) {
 		"added":   {"", &compile.Rollout{Version: "v1", Spec: &setpoint.Rollout{}}},
 		"removed": {"v1", nil},
 	} {
-		declared := parseObject(t, stored)
+		declared := must.Get(object.Parse([]byte(stored))).In(t)
 		compiled := &compile.Compiled{Programs: []composite.Program{{Version: c.running}}}
 		if c.running != "" {
 			compiled.Rollout = &compile.Rollout{Version: c.running, Spec: &setpoint.Rollout{}}
 		}
-		r := &runningController{Compiled: compiled, reported: newReported(compiled, declared)}
+		r := &running.Controller{Compiled: compiled, Reported: router.NewReported(c.running, "one")}
 		r.Rollout = c.edited
 		e := &controllerEntry{controllerState: controllerState{object: declared, running: r}}
 		var status setpoint.ControllerStatus

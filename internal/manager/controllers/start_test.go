@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/kinds"
+	"github.com/setpoint-dev/setpoint/internal/manager/running"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 )
 
@@ -48,11 +49,11 @@ func TestReviewsStayUntilControllerIsKnown(t *testing.T) {
 	for name, s := range map[string]restartingServer{"not compiled": {}, "not listed": {forbidden: true}} {
 		t.Run(name, func(t *testing.T) {
 			client, log := clientOf(t, s), slog.New(slog.DiscardHandler)
-			cs := newTestSet(Dependencies{Client: client, Resolver: &kinds.Resolver{Client: client}, Metrics: serving.NewMetrics(), Backends: backend.New(log, nil), Store: cache.New(client, cache.Options{Log: log}), History: inspect.NewHistory(inspect.HistoryOptions{}, time.Now())})
+			cs := newTestSet(running.Dependencies{Client: client, Resolver: &kinds.Resolver{Client: client}, Metrics: serving.NewMetrics(), Backends: backend.New(log, nil), Store: cache.New(client, cache.Options{Log: log}), History: inspect.NewHistory(inspect.HistoryOptions{}, time.Now())})
 			t.Cleanup(cs.Store.Close)
 			for _, kind := range compile.Kinds() {
 				if kind.Resource.Plural == "admissioncontrollers" {
-					cs.declared.kinds[kind.Name] = &controllerKind{Kind: kind, view: cs.Store.Watch(cache.Selection{Resource: kind.Resource}, nil)}
+					cs.declared.Add(kind, cs.Store.Watch(cache.Selection{Resource: kind.Resource}, nil))
 				}
 			}
 			cs.startAll(t.Context())

@@ -3,35 +3,37 @@ package controllers
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"math"
+	"errors"
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	metacontroller "github.com/setpoint-dev/setpoint/api/metacontroller/v1alpha1"
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
-	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/manager/declared"
+	"github.com/setpoint-dev/setpoint/internal/manager/events"
+	"github.com/setpoint-dev/setpoint/internal/manager/running"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/rollout"
 )
 
-// reportEvery is the interval of status reports, and so the least time between two writes of
-// one status.
+// reportEvery is the interval of status reports, and so the least time between two writes of one status.
 const reportEvery = time.Second
 
 // reporter stores the status of controller objects, and records events on them when it changes.
 type reporter struct {
-	*Dependencies
-	declared  *declarations
-	registry  *registry
+	shared
+
 	ownership *ownership
 	rollouts  *rollouts
 }
@@ -47,67 +49,69 @@ func (r *reporter) reportStatuses(ctx context.Context) {
 				r.Log.Debug("controller status not stored", "error", err.Error())
 			}
 		}
-		for key, e := range r.registry.all() {
-			r.reportStatus(ctx, key, e)
+		for _, e := range r.registry.all() {
+			r.reportStatus(ctx, &e)
 		}
 	}, reportEvery)
 }
 
-// ResetReported forces new reports: another leader, or another CRD schema, may have changed
-// what is stored.
+// ResetReported forces new reports: another leader, or another CRD schema, may have changed what is stored.
 func (r *reporter) ResetReported() {
-	for _, e := range r.registry.all() {
-		r.registry.change(e, func(e *controllerEntry) { e.lastReported = reportedStatus{} })
+	for key := range r.registry.all() {
+		r.registry.change(key, func(e *controllerEntry) { e.lastReported = declared.Reported{} })
 	}
 }
 
-// reportStatus stores the status of one controller object if it has changed. The next report
-// retries a failure.
-func (r *reporter) reportStatus(ctx context.Context, key queue.Key, e *controllerEntry) {
-	subject := r.registry.copyOf(e)
-	if r.stored(key, &subject) == nil || subject.refused(setpoint.ReasonConflictingSetpoint) {
+// reportStatus stores the status of one controller object if it has changed. The next report retries a failure.
+func (r *reporter) reportStatus(ctx context.Context, e *controllerEntry) {
+	if r.cached(e) == nil || e.refused(setpoint.ReasonConflictingSetpoint) {
 		return
 	}
-	switch taken, err := r.ownership.take(ctx, key); {
+	notStored := func(err error) {
+		r.Log.Debug("controller status not stored", "controller", e.key.String(), "error", err.Error())
+	}
+	switch taken, err := r.ownership.take(ctx, e.key); {
 	case err != nil: // The next report stores the owner.
-		r.Log.Debug("controller status not stored", "controller", key.String(), "error", err.Error())
+		notStored(err)
 		return
-	case !taken && subject.running != nil:
-		r.ownership.queue.Add(key, queue.Cause{Kind: queue.ParentChanged}) // Another Setpoint has taken it.
+	case !taken && e.running != nil:
+		r.queue.Add(e.key, queue.Cause{Kind: queue.ParentChanged}) // Another Setpoint has taken it.
 		return
 	case !taken:
 		return
 	}
-	stored := r.stored(key, &subject) // Taking it may have written it.
+	stored := r.cached(e) // Taking it may have written it.
 	if stored == nil {
 		return
 	}
-	previous := subject.lastReported.previous(stored)
-	status := r.nextStatus(ctx, &subject, previous, stored)
-	r.rollouts.queueOlder(subject.running)
+	previous := e.lastReported.Previous(stored)
+	status := r.nextStatus(ctx, e, previous, stored)
+	if e.running != nil {
+		e.running.QueueOlder()
+	}
 	if equality.Semantic.DeepEqual(previous, status) {
-		r.rollouts.carryOut(key, &subject)
+		r.rollouts.carryOut(e)
 		return
 	}
-	now := reportedStatus{status: status, stored: subject.lastReported.stored, written: true}
-	if !subject.lastReported.pruned(stored) {
-		patch, err := statusPatch(stored, previous, status)
+	now := declared.Reported{Status: status, Stored: e.lastReported.Stored, Written: true}
+	if !e.lastReported.Pruned(stored) {
+		patch, err := declared.StatusPatch(stored, previous, status)
 		if err == nil {
-			err = r.declared.patch(ctx, key, "/status", patch)
+			err = r.declared.Patch(ctx, e.key, "/status", patch)
 		}
 		if err != nil {
-			r.Log.Debug("controller status not stored", "controller", key.String(), "error", err.Error())
+			notStored(err)
 			return
 		}
-		now.stored = comparableStatus(r.declared.get(key))
+		now.Stored = declared.ComparableStatus(r.declared.Get(e.key))
 	}
-	r.rollouts.carryOut(key, &subject)
-	r.rollouts.recordStep(&subject, previous, status)
-	r.recordTransitions(key, &subject.controllerState, previous.Conditions, status.Conditions)
-	r.registry.change(e, func(e *controllerEntry) { e.lastReported = now })
+	r.rollouts.carryOut(e)
+	r.rollouts.recordStep(e, previous, status)
+	r.recordTransitions(&e.controllerState, previous.Conditions, status.Conditions)
+	r.registry.change(e.key, func(e *controllerEntry) { e.lastReported = now })
 	if !HasHeldDeletions(previous.Conditions) && HasHeldDeletions(status.Conditions) {
 		held := meta.FindStatusCondition(status.Conditions, setpoint.ConditionDeletionsHeld)
-		r.Events.Event(subject.object, hook.Event{Type: "Warning", Reason: composite.ReasonDeletionsHeld, Message: held.Message})
+		r.Events.Event(e.object, hook.Event{Type: "Warning", Reason: composite.ReasonDeletionsHeld, Message: held.Message})
 	}
 }
 
@@ -115,115 +119,42 @@ func (r *reporter) reportStatus(ctx context.Context, key queue.Key, e *controlle
 func (r *reporter) nextStatus(ctx context.Context, e *controllerEntry, previous setpoint.ControllerStatus,
 	stored *object.Object) setpoint.ControllerStatus {
 	// This comes before the health: held deletions that take a rollout back have to be in its status.
-	observed := e.observeRollout(previous.Rollout)
-	status := e.status(previous, r.crdCondition(r.declared.kinds[e.kind]))
+	var observed rollout.Observed
+	if e.running != nil {
+		observed = e.running.ObserveRollout(previous.Rollout)
+	}
+	status := e.currentStatus(previous, r.crdCondition(e.key))
 	r.rollouts.advance(ctx, e, &status, stored, observed)
 	r.rollouts.followLogicVersion(e, &status)
 	return status
 }
 
-// crdCondition returns the condition CRDCurrent of a controller kind.
-func (d *Dependencies) crdCondition(kind *controllerKind) conditionState {
-	if problem := d.CRDs.Problem(kind.Resource); problem != nil {
-		return conditionState{false, failure.Reason(problem, ""), problem.Error()}
-	}
-	return conditionState{true, setpoint.ReasonCRDCurrent, "the CRD is the one of this Setpoint version"}
-}
-
-// stored returns the cached object of a controller; nil if it is gone, or another one by now.
-func (r *reporter) stored(key queue.Key, e *controllerEntry) *object.Object {
-	stored := r.declared.get(key)
+// cached returns the cached object of a controller; nil if it is gone, or another one by now.
+func (r *reporter) cached(e *controllerEntry) *object.Object {
+	stored := r.declared.Get(e.key)
 	if stored == nil || e.object == nil || stored.UID() != e.object.UID() {
 		return nil
 	}
 	return stored
 }
 
-// reportedStatus is the status that was written last, and what the API server stored of it:
-// the schema of another CRD may prune fields.
-type reportedStatus struct {
-	written        bool
-	status, stored setpoint.ControllerStatus
-}
-
-// previous returns the status that was written, if it is unchanged in the object, else the
-// stored one.
-func (r *reportedStatus) previous(o *object.Object) setpoint.ControllerStatus {
-	stored := comparableStatus(o)
-	if r.written && equality.Semantic.DeepEqual(stored, r.stored) {
-		return r.status
-	}
-	return stored
-}
-
-// pruned reports whether the schema prunes the whole status, so that more writes are useless.
-func (r *reportedStatus) pruned(o *object.Object) bool {
-	none := setpoint.ControllerStatus{}
-	return r.written && equality.Semantic.DeepEqual(r.stored, none) && equality.Semantic.DeepEqual(comparableStatus(o), none)
-}
-
-// comparableStatus returns the stored status without the fields that setFinalizer and take write.
-func comparableStatus(o *object.Object) setpoint.ControllerStatus {
-	if o == nil {
-		return setpoint.ControllerStatus{}
-	}
-	stored := compile.StoredStatus(o)
-	stored.Finalizes, stored.ManagedBy = nil, nil
-	return stored
-}
-
-// statusPatch returns a merge patch from one status to another. The API server refuses it
-// if the object is not the one that the status was computed from: a replica that does not know yet that another one
-// leads must not take back where that has moved a rollout.
-func statusPatch(of *object.Object, previous, now setpoint.ControllerStatus) (map[string]any, error) {
-	before, err := fieldsOf(previous)
-	if err != nil {
-		return nil, err
-	}
-	after, err := fieldsOf(now)
-	if err != nil {
-		return nil, err
-	}
-	// All fields are written: counts of 0 are the same for us as none, but not for who reads the object.
-	return map[string]any{"metadata": identityOf(of), "status": object.CombinePatches(object.PatchBetween(before, after), after)}, nil
-}
-
-func fieldsOf(status setpoint.ControllerStatus) (fields map[string]any, err error) {
-	text, err := json.Marshal(status)
-	if err != nil {
-		return nil, err
-	}
-	err = json.Unmarshal(text, &fields)
-	return fields, err
-}
-
-// status computes the current status.
-func (e *controllerEntry) status(previous setpoint.ControllerStatus, crd conditionState) setpoint.ControllerStatus {
+// currentStatus computes the current status.
+func (e *controllerEntry) currentStatus(previous setpoint.ControllerStatus, crd conditionState) setpoint.ControllerStatus {
 	if e.releasing != "" {
 		// The other conditions stay as they are.
 		previous.Conditions = slices.Clone(previous.Conditions)
-		meta.SetStatusCondition(&previous.Conditions, readyCondition(conditionState{}, &e.controllerState,
-			controller.Health{}).condition(setpoint.ConditionReady, e.object.Generation()))
+		ready := e.ready(conditionState{}, controller.Health{})
+		meta.SetStatusCondition(&previous.Conditions, ready.condition(setpoint.ConditionReady, e.object.Generation()))
 		return previous
 	}
 	health, _ := e.health()
 	condition := e.accepted(health)
-	status := newStatus(previous, e.object.Generation(), condition, readyCondition(condition, &e.controllerState, health), health)
+	status := newStatus(previous, e.object.Generation(), condition, e.ready(condition, health), health)
 	status.Kinds = usedKinds(previous.Kinds, e.running)
-	setDeletionsHeld(&status, e.name(), e.object.Generation(), health)
+	setDeletionsHeld(&status, e.key.String(), e.object.Generation(), health)
 	e.setProblemCondition(&status, setpoint.ConditionStatusStored, e.statusStoredCondition())
 	e.setProblemCondition(&status, setpoint.ConditionCRDCurrent, crd)
 	return status
-}
-
-// name returns the name of the controller in commands.
-func (e *controllerEntry) name() string { return e.kind + "/" + e.object.Name() }
-
-// setProblemCondition sets a condition that is absent until its first problem.
-func (e *controllerEntry) setProblemCondition(status *setpoint.ControllerStatus, kind string, found conditionState) {
-	if !found.ok || meta.FindStatusCondition(status.Conditions, kind) != nil {
-		meta.SetStatusCondition(&status.Conditions, found.condition(kind, e.object.Generation()))
-	}
 }
 
 // newStatus returns the status to store. Conditions keep their last transition time.
@@ -247,20 +178,18 @@ func newStatus(previous setpoint.ControllerStatus, generation int64, accepted, r
 	return status
 }
 
-func clampInt32(n int) int32 { return int32(min(n, math.MaxInt32)) }
-
 // maxUsedKinds limits the kinds in a status. A customize hook may select any number of them over time.
 const maxUsedKinds = 100
 
 // usedKinds returns the kinds in the status of a controller: those before, and those that it uses now.
-func usedKinds(before []setpoint.UsedKind, running *runningController) []setpoint.UsedKind {
-	if running == nil {
+func usedKinds(before []setpoint.UsedKind, r *running.Controller) []setpoint.UsedKind {
+	if r == nil {
 		return before
 	}
 	all := slices.Clone(before)
-	for _, r := range append(allKinds(running.Compiled), running.relatedResources()...) {
-		used := setpoint.UsedKind{APIVersion: r.APIVersion(), Resource: r.Plural, Kind: r.Kind, Namespaced: r.Namespaced}
-		if r.Custom && !r.Unserved && len(all) < maxUsedKinds && !slices.Contains(all, used) {
+	for _, kind := range append(running.KindsOf(r.Compiled), r.RelatedKinds()...) {
+		used := setpoint.UsedKind{APIVersion: kind.APIVersion(), Resource: kind.Plural, Kind: kind.Kind, Namespaced: kind.Namespaced}
+		if kind.Custom && !kind.Unserved && len(all) < maxUsedKinds && !slices.Contains(all, used) {
 			all = append(all, used)
 		}
 	}
@@ -268,4 +197,42 @@ func usedKinds(before []setpoint.UsedKind, running *runningController) []setpoin
 		return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Resource, b.Resource))
 	})
 	return all
+}
+
+// recordTransitions records a warning for each condition that became False, and for code that is
+// outdated. Failures of hooks are recorded on the parents instead.
+func (r *reporter) recordTransitions(s *controllerState, before, now []metav1.Condition) {
+	for _, condition := range now {
+		previous := meta.FindStatusCondition(before, condition.Type)
+		turned := previous == nil || previous.Status != condition.Status || previous.Reason != condition.Reason
+		warns := condition.Status == metav1.ConditionFalse || condition.Reason == setpoint.ReasonSourceOutdated
+		if !warns || !turned {
+			continue
+		}
+		if event, found := r.warningFor(s, condition); found {
+			r.Events.Event(s.object, event)
+		}
+	}
+}
+
+// warningFor returns the event for a condition that became False, if it has one. The reason
+// is the condition's, or Metacontroller's for its kinds.
+func (r *reporter) warningFor(s *controllerState, condition metav1.Condition) (event hook.Event, found bool) {
+	event = hook.Event{Type: corev1.EventTypeWarning, Reason: condition.Reason, Message: condition.Message}
+	switch condition.Type {
+	case setpoint.ConditionAccepted:
+		if _, refused := errors.AsType[*compile.Refusal](s.refusal); refused && r.declared.ForMetacontroller(s.key) {
+			event.Reason, event.Message = metacontroller.EventCreateError, "Cannot create new controller: "+condition.Reason+": "+
+				condition.Message
+		}
+	case setpoint.ConditionStatusStored:
+		if r.declared.ForMetacontroller(s.key) {
+			event.Reason, event.Message = metacontroller.EventSyncError, "["+s.key.Name+"] Sync error - "+condition.Message
+		}
+	case setpoint.ConditionCRDCurrent:
+	default:
+		return event, false
+	}
+	event.Message = events.Text(event.Message, "; see the condition "+condition.Type+" for the rest")
+	return event, true
 }

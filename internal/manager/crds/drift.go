@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,12 +59,6 @@ func (c *drift) decide(now observed) (correct bool, problem error) {
 	}
 	return true, nil
 }
-
-// The delays before a failed check of a CRD is retried.
-const (
-	minCheckBackoff = time.Second
-	maxCheckBackoff = 5 * time.Minute
-)
 
 // Changed enqueues a corrected CRD that differs from the one Setpoint applied.
 func (i *Installer) Changed(e cache.Event) {
@@ -125,8 +118,7 @@ func (i *Installer) check(ctx context.Context, c *drift) error {
 	return nil
 }
 
-// Problem returns how the CRD of a kind differs from Setpoint's, with a reason; nil if it does
-// not.
+// Problem returns how the CRD of a kind differs from Setpoint's, with a reason; nil if it does not.
 func (i *Installer) Problem(resource object.Resource) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()

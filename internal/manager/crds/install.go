@@ -6,18 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/request"
@@ -27,8 +31,7 @@ import (
 type Options struct {
 	// Install are the CRDs to install.
 	Install []Manifest
-	// Corrected are CRDs to apply again when another manager changes them; Skip only reports
-	// such changes.
+	// Corrected are CRDs to apply again when another manager changes them; Skip only reports such changes.
 	Corrected []Manifest
 	Skip      bool
 	// Program is the name of the program in events.
@@ -58,7 +61,7 @@ type Installer struct {
 // NewInstaller returns an Installer. It sends no request.
 func NewInstaller(o Options) *Installer {
 	i := &Installer{
-		options: o, changes: queue.New(queue.Options{BaseDelay: minCheckBackoff, MaxDelay: maxCheckBackoff}),
+		options: o, changes: queue.New(queue.Options{BaseDelay: time.Second, MaxDelay: 5 * time.Minute}),
 		deleted: map[string]bool{}, drifts: map[string]*drift{},
 	}
 	for _, d := range o.Corrected {
@@ -171,10 +174,8 @@ const fieldManager = "setpoint"
 
 // applyRequest returns the request that applies a CRD.
 func (i *Installer) applyRequest(d Manifest) *rest.Request {
-	return i.options.Client.Patch("application/apply-patch+yaml").
-		AbsPath(Resource.Path("", d.Name())).
-		Param("fieldManager", fieldManager).Param("force", "true").
-		Body(d.JSON())
+	return i.options.Client.Patch("application/apply-patch+yaml").AbsPath(Resource.Path("", d.Name())).
+		Param("fieldManager", fieldManager).Param("force", "true").Body(d.JSON())
 }
 
 // checkEstablished returns nil when a CRD is established and its versions are served.
@@ -202,8 +203,8 @@ func (i *Installer) checkEstablished(ctx context.Context, d Manifest) error {
 // checkVersionsServed returns nil when the API server serves all served versions of a CRD,
 // which is shortly after it is established.
 func (i *Installer) checkVersionsServed(ctx context.Context, d Manifest) error {
-	var shape definition
-	if err := json.Unmarshal(d.JSON(), &shape); err != nil {
+	shape, err := definitionOf(d.Object)
+	if err != nil {
 		return err
 	}
 	for _, version := range shape.Spec.Versions {
@@ -235,4 +236,75 @@ func (i *Installer) StatusOf(ctx context.Context, resource object.Resource) (com
 		return compile.Status{}, fmt.Errorf("look up the schema of %s: %w", resource, err)
 	}
 	return StatusSchema(stored, resource.Version)
+}
+
+// reasonCRDDeleted: a user deleted a CRD that Setpoint installed; Setpoint creates it again at its next start.
+// What to do: restart Setpoint, or apply the CRD.
+const reasonCRDDeleted = "DefinitionDeleted"
+
+// wanted returns the CRDs to install. Those deleted while this process runs stay deleted, also
+// after a new leader election.
+func (i *Installer) wanted() []Manifest {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(i.options.Install), func(d Manifest) bool { return i.deleted[d.Name()] })
+}
+
+// CheckDeleted returns an error if CRDs are deleted.
+func (i *Installer) CheckDeleted() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	names := lists.Filter(slices.Sorted(maps.Keys(i.deleted)), func(name string) bool { return i.deleted[name] })
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("deleted while this program runs: CustomResourceDefinition %s; restart the program to create it again",
+		strings.Join(names, ", "))
+}
+
+// Watch watches the installed CRDs until the returned function is called: all of them, or each
+// by its name, since a Go program may be allowed to watch only its own CRDs.
+func (i *Installer) Watch(ctx context.Context, store *cache.Cache, byName bool) (closeAll func()) {
+	installed := map[string]Manifest{}
+	for _, d := range i.options.Install {
+		installed[d.Name()] = d
+	}
+	names := slices.Sorted(maps.Keys(installed))
+	if !byName && len(names) > 0 {
+		names = []string{""}
+	}
+	var views []*cache.View
+	for _, name := range names {
+		views = append(views, store.Watch(cache.Selection{Resource: Resource, Name: name, Metadata: true}, func(e cache.Event) {
+			if d, ours := installed[e.Object().Name()]; ours {
+				i.observe(ctx, d, e.New != nil)
+			}
+		}))
+	}
+	return func() {
+		for _, view := range views {
+			view.Close()
+		}
+	}
+}
+
+// observe handles the creation or deletion of a CRD.
+func (i *Installer) observe(ctx context.Context, d Manifest, exists bool) {
+	o := &i.options
+	i.mu.Lock()
+	changed := i.deleted[d.Name()] == exists
+	i.deleted[d.Name()] = !exists
+	i.mu.Unlock()
+	switch {
+	case !changed || ctx.Err() != nil:
+	case exists:
+		o.Log.Info("CRD exists again", "crd", d.Name())
+	default:
+		o.Log.Error("CRD was deleted; restart this program to create it again", "crd", d.Name())
+		o.EventAt(hook.ObjectEvent{
+			APIVersion: Resource.APIVersion(), Kind: Resource.Kind, Name: d.Name(),
+			Event: hook.Event{Type: corev1.EventTypeWarning, Reason: reasonCRDDeleted,
+				Message: fmt.Sprintf("deleted while %s runs; restart %[1]s to create it again", o.Program)},
+		})
+	}
 }

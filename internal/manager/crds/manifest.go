@@ -1,6 +1,5 @@
-// Package crds installs CustomResourceDefinitions, unless their upgrade is breaking, and keeps them:
-// it notices when they are deleted, and applies those of controllers again after changes by
-// others.
+// Package crds installs CustomResourceDefinitions, unless their upgrade is breaking, and keeps them: it notices when
+// they are deleted, and applies those of controllers again after changes by others.
 //
 // Package manager says which CRDs there are.
 package crds

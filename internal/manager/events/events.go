@@ -56,20 +56,70 @@ const (
 	Unreachable = "Unreachable"
 )
 
-// Writer records events on objects.
+// Writer records events on objects, and sends them in the background. client-go's broadcaster has a queue of 1000 and one
+// writer, and drops what comes in a burst of many objects. Its correlator aggregates equal events and limits those of one
+// object.
 type Writer struct {
 	options Options
-	queue   *queue
+	client  rest.Interface
+	// shards have the events by object, so that those of one object are sent in order.
+	shards []chan *queued
+	// waiting counts the events in all shards, and full means that one was dropped since they were empty.
+	waiting atomic.Int64
+	full    atomic.Bool
+
+	stopping context.Context //nolint:containedctx // It is that of the senders, which outlive all calls.
+	stop     context.CancelFunc
+	abort    context.CancelFunc
+	running  sync.WaitGroup
 }
+
+// queued is an event that is not sent yet, and the user that sends it; empty for Setpoint itself.
+type queued struct {
+	*corev1.Event
+
+	user string
+}
+
+// The limits of the queue. It takes what all workers send in a burst, and the API server gets it from a few senders. An
+// event that cannot be sent is retried for two minutes.
+const (
+	senders    = 4
+	maxTries   = 12
+	retryDelay = 10 * time.Second
+	flushLimit = 2 * time.Second
+)
 
 // NewWriter starts a Writer. Close stops it.
 func NewWriter(client rest.Interface, o Options) *Writer {
 	o.Limit, o.Log = cmp.Or(o.Limit, 10_000), cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	return &Writer{o, newQueue(sink{client}, o)}
+	w := &Writer{options: o, client: client}
+	w.stopping, w.stop = context.WithCancel(context.Background())
+	ctx, abort := context.WithCancel(context.Background())
+	w.abort = abort
+	for range senders {
+		shard := make(chan *queued, o.Limit)
+		w.shards = append(w.shards, shard)
+		correlator := record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{QPS: o.QPS, BurstSize: o.Burst})
+		w.running.Go(func() { w.sendAll(ctx, shard, correlator) })
+	}
+	return w
 }
 
 // Close sends what is queued, for a short time.
-func (w *Writer) Close() { w.queue.close() }
+func (w *Writer) Close() {
+	w.stop()
+	defer w.abort()
+	done := make(chan struct{})
+	go func() {
+		w.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(flushLimit):
+	}
+}
 
 // maxMessage is the longest message the API server accepts.
 const maxMessage = 1024
@@ -105,9 +155,21 @@ func (w *Writer) EventAtAs(user string, event hook.ObjectEvent) {
 	}, event.Event)
 }
 
+// record queues an event without waiting.
 func (w *Writer) record(user string, at *corev1.ObjectReference, event hook.Event) {
+	if w.stopping.Err() != nil {
+		return
+	}
+	if w.waiting.Add(1) > int64(w.options.Limit) {
+		w.waiting.Add(-1)
+		w.drop(QueueFull, nil)
+		return
+	}
 	now := metav1.Now()
-	w.queue.add(&queued{user: user, Event: &corev1.Event{
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(at.Kind + "/" + at.Namespace + "/" + at.Name)) // Writing to a hash never fails.
+	// Each shard has room for all.
+	w.shards[hash.Sum32()%uint32(len(w.shards))] <- &queued{user: user, Event: &corev1.Event{
 		// Events on objects without a namespace are in default.
 		ObjectMeta: metav1.ObjectMeta{Name: util.GenerateEventName(at.Name, now.UnixNano()),
 			Namespace: cmp.Or(at.Namespace, metav1.NamespaceDefault)},
@@ -116,182 +178,93 @@ func (w *Writer) record(user string, at *corev1.ObjectReference, event hook.Even
 		// The source has no host, so that equal events of several replicas are aggregated.
 		Source:              corev1.EventSource{Component: w.options.Component},
 		ReportingController: w.options.Component, ReportingInstance: w.options.Instance,
-	}})
+	}}
 }
 
-// sink writes events through the shared client.
-type sink struct{ client rest.Interface }
-
-// store creates an event, or patches the one that it repeats, if that still exists.
-func (s sink) store(ctx context.Context, user string, of *record.EventCorrelateResult) (*corev1.Event, error) {
-	e := of.Event
-	if e.Count > 1 {
-		req := s.client.Patch(types.StrategicMergePatchType).AbsPath(object.Events.Path(e.Namespace, e.Name))
-		if stored, err := s.send(ctx, user, req.Body(of.Patch)); !apply.NotFound(err) {
-			return stored, err
-		}
-	}
-	sent := e.DeepCopy()
-	sent.TypeMeta, sent.ResourceVersion = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}, ""
-	return s.send(ctx, user, s.client.Post().AbsPath(object.Events.Path(e.Namespace, "")).Body(sent))
-}
-
-// send sends a request as a user; empty for Setpoint itself.
-func (s sink) send(ctx context.Context, user string, req *rest.Request) (*corev1.Event, error) {
-	if user != "" {
-		req = req.SetHeader(authentication.ImpersonateUserHeader, user)
-	}
-	var stored corev1.Event
-	return &stored, req.Do(ctx).Into(&stored)
-}
-
-// The limits of the event queue. The queue takes what all workers send in a burst, and the API
-// server gets it from a few writers. An event that cannot be sent is retried for two minutes.
-const (
-	writers    = 4
-	maxTries   = 12
-	retryDelay = 10 * time.Second
-	flushLimit = 2 * time.Second
-)
-
-// queued is an event that is not sent yet.
-type queued struct {
-	*corev1.Event
-
-	// user is the user that sends the event; empty for Setpoint itself.
-	user string
-}
-
-// queue sends events in the background. client-go's broadcaster has a queue of 1000 and one
-// writer, and drops what comes in a burst of many objects. Its correlator aggregates equal events and
-// limits those of one object.
-type queue struct {
-	sink    sink
-	log     *slog.Logger
-	dropped func(reason string, err error)
-	limit   int64
-	// shards have the events by object, so that those of one object are sent in order.
-	shards []chan *queued
-	// waiting counts the events in all shards, and full means that one was dropped since they were
-	// empty.
-	waiting atomic.Int64
-	full    atomic.Bool
-
-	stopping context.Context //nolint:containedctx // It is that of the writers, which outlive all calls.
-	stop     context.CancelFunc
-	abort    context.CancelFunc
-	running  sync.WaitGroup
-}
-
-// newQueue starts the writers of a queue.
-func newQueue(to sink, o Options) *queue {
-	q := &queue{sink: to, log: o.Log, limit: int64(o.Limit)}
-	q.dropped = func(reason string, err error) {
-		o.Dropped(reason)
-		if reason != QueueFull {
-			q.log.Warn("event not sent", "reason", reason, "error", failure.OneLine(err))
-		} else if q.full.CompareAndSwap(false, true) {
-			q.log.Warn("event queue is full; events are dropped until it is empty", "limit", o.Limit)
-		}
-	}
-	q.stopping, q.stop = context.WithCancel(context.Background())
-	ctx, abort := context.WithCancel(context.Background())
-	q.abort = abort
-	for range writers {
-		shard := make(chan *queued, o.Limit)
-		q.shards = append(q.shards, shard)
-		correlator := record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{QPS: o.QPS, BurstSize: o.Burst})
-		q.running.Go(func() { q.write(ctx, shard, correlator) })
-	}
-	return q
-}
-
-// add queues an event without waiting.
-func (q *queue) add(e *queued) {
-	if q.stopping.Err() != nil {
-		return
-	}
-	if q.waiting.Add(1) > q.limit {
-		q.waiting.Add(-1)
-		q.dropped(QueueFull, nil)
-		return
-	}
-	at := e.InvolvedObject
-	hash := fnv.New32a()
-	_, _ = hash.Write([]byte(at.Kind + "/" + at.Namespace + "/" + at.Name)) // Writing to a hash never fails.
-	q.shards[hash.Sum32()%uint32(len(q.shards))] <- e                       // Each shard has room for all.
-}
-
-// close sends what is queued, for a short time.
-func (q *queue) close() {
-	q.stop()
-	defer q.abort()
-	done := make(chan struct{})
-	go func() {
-		q.running.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-time.After(flushLimit):
+// drop counts an event that is not sent.
+func (w *Writer) drop(reason string, err error) {
+	w.options.Dropped(reason)
+	if reason != QueueFull {
+		w.options.Log.Warn("event not sent", "reason", reason, "error", failure.OneLine(err))
+	} else if w.full.CompareAndSwap(false, true) {
+		w.options.Log.Warn("event queue is full; events are dropped until it is empty", "limit", w.options.Limit)
 	}
 }
 
-// write sends the events of a shard until the queue is closed and the shard is empty.
-func (q *queue) write(ctx context.Context, shard <-chan *queued, correlator *record.EventCorrelator) {
+// sendAll sends the events of a shard until the Writer is closed and the shard is empty.
+func (w *Writer) sendAll(ctx context.Context, shard <-chan *queued, correlator *record.EventCorrelator) {
 	for {
 		select {
 		case e := <-shard:
-			q.sendNext(ctx, e, correlator)
+			w.send(ctx, e, correlator)
 			continue
-		case <-q.stopping.Done():
+		case <-w.stopping.Done():
 		}
 		select {
 		case e := <-shard:
-			q.sendNext(ctx, e, correlator)
+			w.send(ctx, e, correlator)
 		default:
 			return
 		}
 	}
 }
 
-func (q *queue) sendNext(ctx context.Context, e *queued, correlator *record.EventCorrelator) {
-	q.send(ctx, e, correlator)
-	if q.waiting.Add(-1) == 0 {
-		q.full.Store(false)
-	}
-}
-
-// send correlates an event with the former ones, and sends what results from that.
-func (q *queue) send(ctx context.Context, e *queued, correlator *record.EventCorrelator) {
+// send correlates an event with the previous ones, and sends what results from that.
+func (w *Writer) send(ctx context.Context, e *queued, correlator *record.EventCorrelator) {
+	defer func() {
+		if w.waiting.Add(-1) == 0 {
+			w.full.Store(false)
+		}
+	}()
 	result, err := correlator.EventCorrelate(e.Event)
 	if err != nil {
-		q.dropped(Rejected, err)
+		w.drop(Rejected, err)
 		return
 	}
 	if result.Skip {
 		return
 	}
 	for tries := 1; ; tries++ {
-		stored, err := q.sink.store(ctx, e.user, result)
+		stored, err := w.store(ctx, e.user, result)
 		switch {
 		case err == nil:
 			correlator.UpdateState(stored)
 			return
 		case ctx.Err() != nil:
-			q.dropped(Unreachable, context.Cause(ctx))
+			w.drop(Unreachable, context.Cause(ctx))
 			return
 		case apply.AlreadyExists(err):
-			return // The response to a former try was lost.
+			return // The response to a previous try was lost.
 		case apply.Terminating(err):
-			q.log.Debug("event not sent: the namespace is being deleted", "namespace", e.Namespace)
+			w.options.Log.Debug("event not sent: the namespace is being deleted", "namespace", e.Namespace)
 			return
 		case !apply.Unreachable(err):
-			q.dropped(Rejected, err)
+			w.drop(Rejected, err)
 			return
-		case tries == maxTries || !controller.Sleep(q.stopping, retryDelay):
-			q.dropped(Unreachable, err)
+		case tries == maxTries || !controller.Sleep(w.stopping, retryDelay):
+			w.drop(Unreachable, err)
 			return
 		}
 	}
+}
+
+// store creates an event, or patches the one that it repeats, if that still exists.
+func (w *Writer) store(ctx context.Context, user string, of *record.EventCorrelateResult) (*corev1.Event, error) {
+	do := func(req *rest.Request) (*corev1.Event, error) {
+		if user != "" {
+			req = req.SetHeader(authentication.ImpersonateUserHeader, user)
+		}
+		var stored corev1.Event
+		return &stored, req.Do(ctx).Into(&stored)
+	}
+	e := of.Event
+	if e.Count > 1 {
+		req := w.client.Patch(types.StrategicMergePatchType).AbsPath(object.Events.Path(e.Namespace, e.Name))
+		if stored, err := do(req.Body(of.Patch)); !apply.NotFound(err) {
+			return stored, err
+		}
+	}
+	sent := e.DeepCopy()
+	sent.TypeMeta, sent.ResourceVersion = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}, ""
+	return do(w.client.Post().AbsPath(object.Events.Path(e.Namespace, "")).Body(sent))
 }

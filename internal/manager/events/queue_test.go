@@ -87,11 +87,11 @@ func (e *testWriter) sendBurst(objects int) {
 
 // finish waits until all events are sent or dropped, however long that takes.
 func (e *testWriter) finish() {
-	for e.queue.waiting.Load() > 0 {
+	for e.waiting.Load() > 0 {
 		goruntime.Gosched()
 	}
 	e.Close()
-	e.queue.running.Wait()
+	e.running.Wait()
 }
 
 // A burst that the API server does not take yet is sent later, and nothing waits for it.
@@ -135,7 +135,7 @@ func TestUnsentEventsAtTheEnd(t *testing.T) {
 	close(e.open)
 	e.sendBurst(1)
 	e.Close()
-	e.queue.running.Wait()
+	e.running.Wait()
 	if e.dropped[Unreachable] != 1 {
 		t.Errorf("sent %v, dropped %v, logged %s", e.posts, e.dropped, &e.log)
 	}

@@ -44,8 +44,7 @@ type Removal struct {
 
 	Finalizer string
 	Account   identity.Account
-	// Namespaces are those in the spec. They are used only without a right to all: the spec may have had
-	// others before.
+	// Namespaces are those in the spec. They are used only without a right to all: the spec may have had others before.
 	Namespaces []string
 
 	// Outside means that objects in these namespaces keep the finalizer.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
@@ -44,8 +46,7 @@ func (r *Resolver) Resolve(ctx context.Context, apiVersion, plural string) (obje
 	return r.find(ctx, apiVersion, plural, func(r metav1.APIResource) bool { return r.Name == plural })
 }
 
-// ResolveKind returns the resource of an apiVersion and kind. Subresources do not count: they
-// may have the same kind.
+// ResolveKind returns the resource of an apiVersion and kind. Subresources do not count: they may have the same kind.
 func (r *Resolver) ResolveKind(ctx context.Context, apiVersion, kind string) (object.Resource, error) {
 	return r.find(ctx, apiVersion, kind, func(r metav1.APIResource) bool { return r.Kind == kind && !strings.Contains(r.Name, "/") })
 }
@@ -135,4 +136,44 @@ func (r *Resolver) ServedVersion(ctx context.Context, name compile.ResourceName)
 		}
 	}
 	return "", nil
+}
+
+// Known are the kinds that the API server has served to this process or, by the status of a controller, to
+// an earlier one. A kind that is gone is known by them.
+type Known struct {
+	mu  sync.Mutex
+	all map[string]object.Resource
+}
+
+// Add adds a kind that is served, or was.
+func (k *Known) Add(served object.Resource) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.all == nil {
+		k.all = map[string]object.Resource{}
+	}
+	for _, name := range []string{served.Plural, served.Kind} {
+		k.all[served.APIVersion()+" "+name] = served
+	}
+}
+
+// Find returns a kind by its plural or its kind.
+func (k *Known) Find(apiVersion, name string) (object.Resource, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	found, known := k.all[apiVersion+" "+name]
+	return found, known
+}
+
+// AddUsed adds the kinds in the status of a controller.
+func (k *Known) AddUsed(kinds []setpoint.UsedKind) {
+	for _, used := range kinds {
+		if _, known := k.Find(used.APIVersion, used.Resource); known {
+			continue
+		}
+		group := schema.FromAPIVersionAndKind(used.APIVersion, used.Kind)
+		k.Add(object.Resource{
+			Group: group.Group, Version: group.Version, Plural: used.Resource, Kind: used.Kind, Namespaced: used.Namespaced, Custom: true,
+		})
+	}
 }

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	api "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +22,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
@@ -164,8 +167,7 @@ func (l *lock) recordResult(ctx context.Context, verb string, err error) {
 	l.problems[verb] = err
 }
 
-// problem returns why this replica cannot lead: an error that a user must resolve, or a
-// Lease that no replica renews.
+// problem returns why this replica cannot lead: an error that a user must resolve, or a Lease that no replica renews.
 func (l *lock) problem() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -218,3 +220,43 @@ func (l *lock) clearHolder(ctx context.Context) error {
 
 // releaseTimeout limits the release of a Lease at shutdown.
 const releaseTimeout = 2 * time.Second
+
+// annotatingLeases adds the holder's inspect address to its Lease, without another request or permission.
+type annotatingLeases struct {
+	coordination.LeasesGetter
+	identity string
+	// address is the value of locate.LeaseAnnotation; nil for none.
+	address *atomic.Pointer[string]
+}
+
+// Leases returns the client of a namespace.
+func (p annotatingLeases) Leases(namespace string) coordination.LeaseInterface {
+	return annotatingLeaseClient{p.LeasesGetter.Leases(namespace), p}
+}
+
+type annotatingLeaseClient struct {
+	coordination.LeaseInterface
+	annotatingLeases
+}
+
+// Create creates a lease.
+func (p annotatingLeaseClient) Create(ctx context.Context, lease *api.Lease, o metav1.CreateOptions) (*api.Lease, error) {
+	return p.LeaseInterface.Create(ctx, p.annotate(lease), o)
+}
+
+// Update updates one.
+func (p annotatingLeaseClient) Update(ctx context.Context, lease *api.Lease, o metav1.UpdateOptions) (*api.Lease, error) {
+	return p.LeaseInterface.Update(ctx, p.annotate(lease), o)
+}
+
+// annotate returns the Lease with the address of this process if it is the holder, else without an address.
+func (p annotatingLeases) annotate(lease *api.Lease) *api.Lease {
+	annotated := *lease
+	annotated.Annotations = maps.Clone(lease.Annotations)
+	delete(annotated.Annotations, locate.LeaseAnnotation)
+	address := p.address.Load()
+	if address != nil && holderOf(lease) == p.identity {
+		metav1.SetMetaDataAnnotation(&annotated.ObjectMeta, locate.LeaseAnnotation, *address)
+	}
+	return &annotated
+}

@@ -11,21 +11,35 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
+	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// ForController returns the permissions without which a controller cannot run, those of its
-// process and those of its identity. One that finalizes sets a finalizer on its own object, of
-// this kind, if it has one.
-func (o *Process) ForController(kind object.Resource, c *compile.Compiled) Permissions {
-	return slices.DeleteFunc(o.all(kind, c), func(n permission) bool { return n.optional })
+// Controller is what a controller object needs.
+type Controller struct {
+	Name     string
+	Identity identity.Account
+	// Permissions are all, those to run at first and those that it needs later.
+	Permissions Permissions
 }
 
-// all returns the permissions of a controller. It runs without the optional ones, at first: for events, owner
+// Controller returns what a controller needs whose object is of a kind.
+func (o *Process) Controller(kind object.Resource, c *compile.Compiled) Controller {
+	return Controller{c.Name(), c.Account, o.needs(kind, c)}
+}
+
+// forController returns the permissions without which a controller cannot run, those of its process and those of its
+// identity. One that finalizes sets a finalizer on its own object, of this kind, if it has one.
+func (o *Process) forController(kind object.Resource, c *compile.Compiled) Permissions {
+	return slices.DeleteFunc(o.needs(kind, c), func(n permission) bool { return n.optional })
+}
+
+// needs returns the permissions of a controller. It runs without the optional ones, at first: for events, owner
 // references, credentials for hooks, and code that it has read before.
-func (o *Process) all(kind object.Resource, c *compile.Compiled) Permissions {
+func (o *Process) needs(kind object.Resource, c *compile.Compiled) Permissions {
 	var all Permissions
 	finalized := c.Finalizes() && kind != (object.Resource{})
 	for i := range c.Programs {
@@ -68,11 +82,7 @@ func authorPermissions(c *compile.Compiled) Permissions {
 	if c.Admission == nil || c.Account.IsZero() {
 		return nil
 	}
-	all := ForWebhooks(register.AuthorPermissions()).to("webhooks")
-	for i := range all {
-		all[i].account = Identity
-	}
-	return all
+	return ForWebhooks(register.AuthorPermissions()).to("webhooks").asIdentity()
 }
 
 // programPermissions returns the permissions of one program. Children need update with every
@@ -203,23 +213,19 @@ func releasePermissions(c *compile.Compiled) Permissions {
 // identity itself watches them.
 func filePermissions(c *compile.Compiled) Permissions {
 	all := append(readPermissions(c.Credentials).to("credentials for hooks"),
-		readPermissions(c.Code.ConfigMaps).to("code of inline hooks")...)
-	for i := range all {
-		if !c.Account.IsZero() {
-			all[i].account = Identity
-		}
+		readPermissions(c.Code.ConfigMaps).to("code of inline hooks")...).maybe()
+	if c.Account.IsZero() {
+		return all
 	}
-	return all.maybe()
+	return all.asIdentity()
 }
 
 // readPermissions returns the permissions to watch Secrets and ConfigMaps.
 func readPermissions(of []object.Ref) Permissions {
-	var all Permissions
-	for _, ref := range of {
+	return lists.FlatMap(of, func(ref object.Ref) []permission {
 		resource := object.Resource{Version: ref.Version, Plural: ref.Plural, Kind: ref.Kind.Kind, Namespaced: true}
-		all = append(all, on(resource, "get", "list", "watch").in(ref.Namespace).named(ref.Name)...)
-	}
-	return all
+		return on(resource, "get", "list", "watch").in(ref.Namespace).named(ref.Name)
+	})
 }
 
 // definitions returns the permissions of a program to read CRDs, and the owner of its webhook
@@ -238,8 +244,7 @@ func (o *Process) definitions(c *compile.Compiled) Permissions {
 	return all.by(c.Name())
 }
 
-// eventsOn returns the permissions for events on objects. Those on cluster-scoped objects are
-// in the default namespace.
+// eventsOn returns the permissions for events on objects. Those on cluster-scoped objects are in the default namespace.
 func eventsOn(resource object.Resource, namespaces ...string) Permissions {
 	if !resource.Namespaced {
 		namespaces = []string{metav1.NamespaceDefault}

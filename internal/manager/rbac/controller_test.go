@@ -48,7 +48,7 @@ func TestControllerPermissions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// Two programs share permissions.
 			twice := &compile.Compiled{Programs: []composite.Program{c.program, c.program}}
-			comparePermissions(t, c.want, (&Process{}).ForController(object.Resource{Version: "v1", Plural: "controllers"}, twice))
+			comparePermissions(t, c.want, (&Process{}).forController(object.Resource{Version: "v1", Plural: "controllers"}, twice))
 		})
 	}
 }
@@ -100,7 +100,7 @@ func TestHandlerPermissions(t *testing.T) {
 		"optional, with an object":   {handler.Program{Resource: maps, Handlers: []trigger.Handler{{On: []hook.Reason{hook.ReasonDelete}, Optional: true}}}, plain},
 	} {
 		t.Run(name, func(t *testing.T) {
-			comparePermissions(t, c.want, (&Process{}).ForController(object.Resource{Version: "v1", Plural: "controllers"}, &compile.Compiled{Handlers: []handler.Program{c.program}}))
+			comparePermissions(t, c.want, (&Process{}).forController(object.Resource{Version: "v1", Plural: "controllers"}, &compile.Compiled{Handlers: []handler.Program{c.program}}))
 		})
 	}
 }

@@ -93,7 +93,7 @@ example.org shops: get list delete
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.compiled.Account = c.account
-			all := (&Process{}).ForController(controllers, c.compiled)
+			all := (&Process{}).forController(controllers, c.compiled)
 			got := describeRules("own", append(all.Of(Own), all.Impersonation(c.account, c.constrained)...)) + describeRules("identity", all.Of(Identity))
 			compare(t, c.want, got)
 		})

@@ -2,6 +2,7 @@ package rbac
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -29,13 +30,12 @@ type Rule struct {
 	Comment string
 }
 
-// Required returns the permissions that a Go program needs to run these controllers. It omits
-// what every authenticated user may do (discovery and access reviews), and kinds of a
-// customize hook that are not among the Reads.
+// Required returns the permissions that a Go program needs to run these controllers. It omits what every authenticated
+// user may do (discovery and access reviews), and kinds of a customize hook that are not among the Reads.
 func (o *Process) Required(all []*compile.Compiled) Permissions {
 	var required Permissions
 	for _, c := range all {
-		required = slices.Concat(required, o.all(object.Resource{}, c), o.definitions(c))
+		required = slices.Concat(required, o.needs(object.Resource{}, c), o.definitions(c))
 	}
 	for _, name := range crds.Names(o.CRDs) {
 		required = append(required, on(crds.Resource, "get", "list", "watch", "create", "patch").named(name).to("CRDs")...)
@@ -132,7 +132,7 @@ func policyRules(required Permissions) []Rule {
 		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.names, b.names), cmp.Compare(a.resource, b.resource))
 	}
 	for _, one := range slices.SortedFunc(maps.Keys(grouped), inOrder) {
-		verbs := grouped[one].verbs()
+		verbs := grouped[one].sortedVerbs()
 		like := strings.Join([]string{one.group, one.names, strings.Join(verbs, ",")}, "\x00")
 		i, known := merged[like]
 		if !known {
@@ -152,8 +152,8 @@ func policyRules(required Permissions) []Rule {
 	return rules
 }
 
-// verbs returns the verbs in the usual order, others after them.
-func (p Permissions) verbs() []string {
+// sortedVerbs returns the verbs in the usual order, others after them.
+func (p Permissions) sortedVerbs() []string {
 	usual := []string{"delete", "patch", "update", "create", "watch", "list", "get"}
 	all := lists.Union(nil, lists.Map(p, func(n permission) string { return n.verb }))
 	slices.SortFunc(all, func(a, b string) int {
@@ -162,8 +162,7 @@ func (p Permissions) verbs() []string {
 	return all
 }
 
-// resourceNames returns the names of the objects that a permission is needed for; "" if it is
-// needed for all objects.
+// resourceNames returns the names of the objects that a permission is needed for; "" if it is needed for all objects.
 func resourceNames(n permission, required Permissions) string {
 	var all []string
 	for _, other := range required {
@@ -178,4 +177,52 @@ func resourceNames(n permission, required Permissions) string {
 	}
 	slices.Sort(all)
 	return strings.Join(slices.Compact(all), "\n")
+}
+
+// maxCommented is the number of controllers that a comment names.
+const maxCommented = 4
+
+// comment says which controllers need permissions for what: "shops: parents; teams: children, events".
+func (p Permissions) comment() string {
+	purposes := map[string][]string{}
+	for _, n := range p {
+		if n.use != (use{}) {
+			purposes[n.use.controller] = lists.Union(purposes[n.use.controller], []string{n.use.purpose})
+		}
+	}
+	controllers := slices.Sorted(maps.Keys(purposes))
+	var parts []string
+	for i, controller := range controllers {
+		if i == maxCommented {
+			parts = append(parts, fmt.Sprintf("and %d more", len(controllers)-i))
+			break
+		}
+		slices.Sort(purposes[controller])
+		part := strings.Join(purposes[controller], ", ")
+		if controller != "" {
+			part = controller + ": " + part
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// maxSummary is the number of resources that the first line names.
+const maxSummary = 50
+
+// Summary lists the verbs by resource, such as "get, list pods.v1 in shop".
+func (p Permissions) Summary() string {
+	targets := map[string]Permissions{}
+	for _, n := range p {
+		targets[n.target()] = append(targets[n.target()], n)
+	}
+	var parts []string
+	for target, all := range targets {
+		parts = append(parts, strings.Join(all.sortedVerbs(), ", ")+" "+target)
+	}
+	slices.Sort(parts)
+	if more := len(parts) - maxSummary; more > 0 {
+		parts = append(parts[:maxSummary], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, "; ")
 }

@@ -25,8 +25,8 @@ type Store struct {
 	Namespace string
 }
 
-// Former reads the version that reconciles the parents which have not moved to another one.
-func (s *Store) Former(ctx context.Context, o *object.Object, version string) (string, json.RawMessage, error) {
+// Previous reads the version that reconciles the parents which have not moved to another one.
+func (s *Store) Previous(ctx context.Context, o *object.Object, version string) (string, json.RawMessage, error) {
 	name := rollout.Former(compile.StoredStatus(o).Rollout, version)
 	if name == "" {
 		return "", nil, nil

@@ -25,23 +25,19 @@ type AdmissionOptions struct {
 	// Address is the listen address, such as ":9443"; "127.0.0.1:0" if empty. It is opened
 	// when the first controller has webhooks.
 	Address string
-	// Service is the name of the Service for that address, in the namespace of Setpoint, and Port
-	// its port, 443 if zero. All replicas share a certificate, in the Secret
-	// Service-admission.
+	// Service is the name of the Service for that address, in the namespace of Setpoint, and Port its port, 443 if
+	// zero. All replicas share a certificate, in the Secret Service-admission.
 	Service string
 	Port    int32
-	// URL is the URL for that address, such as "https://dev.example.com:9443". It overrides
-	// Service.
+	// URL is the URL for that address, such as "https://dev.example.com:9443". It overrides Service.
 	URL string
 	// ClientCAFile has the CAs, in PEM, of the client certificate that the API server must
 	// present; "" requires none. It is reloaded on change.
 	ClientCAFile string
-	// CertificateSecretName is a Secret in the namespace of Setpoint with the certificate to
-	// serve, such as one of cert-manager: tls.crt, tls.key, and ca.crt. It is read and watched.
-	// Setpoint makes certificates if it is empty.
+	// CertificateSecretName is a Secret in the namespace of Setpoint with the certificate to serve, such as one of
+	// cert-manager: tls.crt, tls.key, and ca.crt. It is read and watched. Setpoint makes certificates if it is empty.
 	CertificateSecretName string
-	// CertificateLifetime is the lifetime of serving certificates, 90 days if zero. CAs last
-	// eight times as long.
+	// CertificateLifetime is the lifetime of serving certificates, 90 days if zero. CAs last eight times as long.
 	CertificateLifetime time.Duration
 }
 
@@ -139,8 +135,7 @@ func (r *Reach) shutdownDelay() time.Duration {
 // ProvidesCertificates reports whether users keep the certificates in the Secret.
 func (r *Reach) ProvidesCertificates() bool { return r.CertificateSecretName != "" }
 
-// CertificateSecret returns the Secret with the certificates; the zero value if they are in
-// memory only.
+// CertificateSecret returns the Secret with the certificates; the zero value if they are in memory only.
 func (r *Reach) CertificateSecret() types.NamespacedName {
 	if r.ProvidesCertificates() {
 		return types.NamespacedName{Namespace: r.Namespace, Name: r.CertificateSecretName}

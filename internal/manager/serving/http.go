@@ -1,8 +1,7 @@
 // Package serving is what a process serves over HTTP: health, metrics and profiles, the inspect
 // endpoint, and admission webhooks.
 //
-// It does not know controllers; package serving says what is healthy and which webhooks there
-// are, and opens and serves the endpoints.
+// It does not know controllers: its callers say what is healthy and which webhooks there are.
 package serving
 
 import (
@@ -13,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -120,8 +120,7 @@ func (o *Options) Handler() http.Handler {
 // shutdownGrace is how long writes may take when the context has ended.
 const shutdownGrace = 3 * time.Second
 
-// Serve serves until the context ends. Then reads, such as open event streams, are canceled
-// and writes may finish.
+// Serve serves until the context ends. Then reads, such as open event streams, are canceled and writes may finish.
 func (at Endpoint) Serve(ctx context.Context) error {
 	server := newServer(cancelReads(ctx, at.Handler))
 	finished := make(chan struct{})
@@ -155,11 +154,29 @@ func cancelReads(ctx context.Context, next http.Handler) http.Handler {
 	})
 }
 
-// newServer limits what idle connections can use. Reading a body has no timeout, since event
-// streams stay open.
+// newServer limits what idle connections can use. Reading a body has no timeout, since event streams stay open.
 func newServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 	}
+}
+
+// defaultMaxFiles is the limit of a process without one, as far as it is useful.
+const defaultMaxFiles = 64 << 10
+
+// EnoughOpenFiles is the limit of open files from which on it limits no connections.
+const EnoughOpenFiles = 4 * 512
+
+// maxReviewConnections limits the connections of API servers: half of the files are for
+// hooks, and the rest must leave some for health, metrics and the API server.
+func maxReviewConnections(files int) int { return max(4, min(EnoughOpenFiles, files)/4) }
+
+// MaxOpenFiles returns the limit of open files, and so of connections.
+func MaxOpenFiles() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return defaultMaxFiles
+	}
+	return int(min(limit.Cur, defaultMaxFiles))
 }

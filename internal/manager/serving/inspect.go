@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -9,9 +10,13 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime/pprof"
 	"strconv"
+	"strings"
 	"syscall"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
 	"k8s.io/apimachinery/pkg/types"
 	core "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -47,8 +52,7 @@ type Inspect struct {
 	Log       *slog.Logger
 }
 
-// CheckInspectAddress accepts loopback addresses only: the endpoint shows all objects of the
-// controllers.
+// CheckInspectAddress accepts loopback addresses only: the endpoint shows all objects of the controllers.
 func CheckInspectAddress(address string) error {
 	if address == "" {
 		return nil
@@ -64,8 +68,7 @@ func CheckInspectAddress(address string) error {
 	return nil
 }
 
-// Open opens the endpoint, if it is enabled, and publishes its address until unpublish is
-// called.
+// Open opens the endpoint, if it is enabled, and publishes its address until unpublish is called.
 func (i *Inspect) Open(ctx context.Context) (endpoints []Endpoint, unpublish func(), err error) {
 	if i.Address == "" {
 		return nil, func() {}, nil
@@ -83,8 +86,7 @@ func (i *Inspect) Open(ctx context.Context) (endpoints []Endpoint, unpublish fun
 	return []Endpoint{{listener, wire.Handler(i.Source, guard)}}, unpublish, nil
 }
 
-// guard authorizes requests: by a token published in Dir or, without the directory, by a token
-// in a Secret.
+// guard authorizes requests: by a token published in Dir or, without the directory, by a token in a Secret.
 func (i *Inspect) guard(ctx context.Context) (guard wire.Guard, published string, err error) {
 	if i.Secret() == (types.NamespacedName{}) {
 		published = rand.Text()
@@ -146,3 +148,28 @@ func podName(namespace string) string { return podNamespace(namespace) + "/" + I
 
 // podNamespace returns the namespace of the pod, if the environment has it.
 func podNamespace(namespace string) string { return cmp.Or(os.Getenv("POD_NAMESPACE"), namespace) }
+
+// Diagnostic returns one of inspect.Diagnostics of this process.
+func Diagnostic(name string, metrics prometheus.Gatherer) ([]byte, error) {
+	var out bytes.Buffer
+	switch name {
+	case inspect.DiagnosticCommand:
+		out.WriteString(strings.Join(os.Args, "\n") + "\n")
+		return out.Bytes(), nil
+	case inspect.DiagnosticMetrics: // As /metrics has them.
+		families, err := metrics.Gather()
+		if err != nil {
+			return nil, fmt.Errorf("gather metrics: %w", err)
+		}
+		for _, family := range families {
+			if _, err := expfmt.MetricFamilyToText(&out, family); err != nil {
+				return nil, fmt.Errorf("write the metric %s: %w", family.GetName(), err)
+			}
+		}
+		return out.Bytes(), nil
+	case inspect.DiagnosticGoroutines:
+		err := pprof.Lookup("goroutine").WriteTo(&out, 1)
+		return out.Bytes(), err
+	}
+	return nil, fmt.Errorf("the diagnostic %q does not exist: use one of %s", name, strings.Join(inspect.Diagnostics, ", "))
+}

@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"crypto/x509"
 	"strconv"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/backend"
+	"github.com/setpoint-dev/setpoint/internal/call/child"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/events"
@@ -158,7 +160,14 @@ type Collector struct {
 	Cache *cache.Cache
 	// Controllers returns the state of each controller by name.
 	Controllers func() map[string]ControllerState
+	// Webhooks have a certificate; nil for none.
+	Webhooks *Webhooks
+	// HookProcesses are nil without inline and exec hooks.
+	HookProcesses HookProcesses
 }
+
+// HookProcesses returns the figures of the processes of inline and exec hooks by controller.
+type HookProcesses func() map[string]child.Figures
 
 // ControllerState is what gauges show of a controller.
 type ControllerState struct {
@@ -182,85 +191,116 @@ type RolloutState struct {
 	Compared map[string]int
 }
 
+// cacheSum are the watches of one resource and selector: objects may be watched both whole and by metadata.
+type cacheSum struct {
+	objects, bytes, lists int
+	failing               bool
+}
+
+// series is a metric with a value for each T.
+type series[T any] struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(of T) float64
+}
+
 func newDesc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
 }
 
 var (
-	cachedObjectsDesc = newDesc("setpoint_cached_objects", "Objects in the cache.", "resource", "selector")
-	cachedBytesDesc   = newDesc("setpoint_cached_bytes", "Bytes of JSON in the cache.", "resource", "selector")
-	cacheListsDesc    = newDesc("setpoint_cache_lists_total", "Complete lists of a watch.", "resource", "selector")
-	watchUpDesc       = newDesc("setpoint_watch_up", "1 if the watches of a resource work, else 0: their objects are stale.", "resource",
-		"selector")
 	queueDepthDesc = newDesc("setpoint_queue_depth", "Queued objects, by priority. A standby replica has none.", "controller",
 		"priority")
 	oldestWaitDesc = newDesc("setpoint_queue_oldest_wait_seconds", "Time that the oldest queued object has waited for a worker.",
-		"controller")
-	rolloutMovedDesc = newDesc("setpoint_rollout_moved_ratio",
-		"Share of the parents that are reconciled by the hooks in the spec, of a controller with spec.rollout.", "controller")
-	rolloutStopDesc = newDesc("setpoint_rollout_stopped", "1 while a rollout does not go on: paused, blocked or rolled back; else 0.",
 		"controller")
 	rolloutShadowDesc = newDesc("setpoint_rollout_shadow_parents", "Parents for which the versions of the hooks were compared before "+
 		"the first step, by result: same, different or failed.", "controller", "result")
 	readyDesc     = newDesc("setpoint_controller_ready", "1 if the condition Ready of a controller is True, else 0.", "controller")
 	conditionDesc = newDesc("setpoint_controller_condition", "1 for each condition of a controller, with its type, status and reason.",
 		"controller", "type", "status", "reason")
+
+	cacheSeries = []series[cacheSum]{
+		{newDesc("setpoint_cached_objects", "Objects in the cache.", "resource", "selector"),
+			prometheus.GaugeValue, func(s cacheSum) float64 { return float64(s.objects) }},
+		{newDesc("setpoint_cached_bytes", "Bytes of JSON in the cache.", "resource", "selector"),
+			prometheus.GaugeValue, func(s cacheSum) float64 { return float64(s.bytes) }},
+		{newDesc("setpoint_cache_lists_total", "Complete lists of a watch.", "resource", "selector"),
+			prometheus.CounterValue, func(s cacheSum) float64 { return float64(s.lists) }},
+		{newDesc("setpoint_watch_up", "1 if the watches of a resource work, else 0: their objects are stale.", "resource", "selector"),
+			prometheus.GaugeValue, func(s cacheSum) float64 { return oneIf(!s.failing) }},
+	}
+	healthSeries = []series[*controller.Health]{
+		{newDesc("setpoint_queue_backoff", "Objects backing off before a retry.", "controller"),
+			prometheus.GaugeValue, func(h *controller.Health) float64 { return float64(h.Queue.Backoff) }},
+		{newDesc("setpoint_active_workers", "Workers that reconcile an object.", "controller"),
+			prometheus.GaugeValue, func(h *controller.Health) float64 { return float64(h.Queue.Active) }},
+		{newDesc("setpoint_objects", "Objects managed by a controller.", "controller"),
+			prometheus.GaugeValue, func(h *controller.Health) float64 { return float64(h.Parents) }},
+		{newDesc("setpoint_children", "Children owned by these objects.", "controller"),
+			prometheus.GaugeValue, func(h *controller.Health) float64 { return float64(h.Children) }},
+		{newDesc("setpoint_deletions_held", "Deletions that the deletion guard holds until they are confirmed.", "controller"),
+			prometheus.GaugeValue, func(h *controller.Health) float64 { return float64(h.Held.Count) }},
+		{newDesc("setpoint_objects_failing", "Objects whose latest reconciliation failed.", "controller"),
+			prometheus.GaugeValue, func(h *controller.Health) float64 { return float64(h.Failing) }},
+		{newDesc("setpoint_calls_overdue", "Calls of hooks, handlers and webhooks that have not returned after their timeout.",
+			"controller"), prometheus.GaugeValue, func(h *controller.Health) float64 { return float64(h.Overdue) }},
+		{newDesc("setpoint_objects_conflicting", "Objects that are throttled because they, or their children, change repeatedly.",
+			"controller"), prometheus.GaugeValue, func(h *controller.Health) float64 { return float64(h.Conflicting) }},
+	}
+	rolloutSeries = []series[*RolloutState]{
+		{newDesc("setpoint_rollout_moved_ratio",
+			"Share of the parents that are reconciled by the hooks in the spec, of a controller with spec.rollout.", "controller"),
+			prometheus.GaugeValue, func(r *RolloutState) float64 { return r.Moved }},
+		{newDesc("setpoint_rollout_stopped", "1 while a rollout does not go on: paused, blocked or rolled back; else 0.", "controller"),
+			prometheus.GaugeValue, func(r *RolloutState) float64 { return oneIf(r.Stopped) }},
+	}
+	processSeries = []series[child.Figures]{
+		{newDesc("setpoint_hook_processes", "Processes of inline and exec hooks.", "controller"),
+			prometheus.GaugeValue, func(f child.Figures) float64 { return float64(f.Processes) }},
+		{newDesc("setpoint_hook_process_starts_total", "Starts of processes of inline and exec hooks. One ends when it was idle for 30 "+
+			"s, exceeded a limit, or makes room for those of other controllers.", "controller"),
+			prometheus.CounterValue, func(f child.Figures) float64 { return float64(f.Starts) }},
+		{newDesc("setpoint_hook_process_memory_bytes",
+			"Memory of the processes of inline and exec hooks that they do not share. Known on Linux.", "controller"),
+			prometheus.GaugeValue, func(f child.Figures) float64 { return float64(f.MemoryBytes) }},
+		{newDesc("setpoint_hook_process_cpu_seconds_total",
+			"CPU time of the processes of inline and exec hooks. That of running ones is known on Linux.", "controller"),
+			prometheus.CounterValue, func(f child.Figures) float64 { return f.CPU.Seconds() }},
+	}
+	certificateSeries = []series[*x509.Certificate]{
+		{newDesc("setpoint_admission_certificate_not_before_timestamp_seconds",
+			"Begin of the validity of the certificate of the webhook server."),
+			prometheus.GaugeValue, func(c *x509.Certificate) float64 { return float64(c.NotBefore.Unix()) }},
+		{newDesc("setpoint_admission_certificate_not_after_timestamp_seconds",
+			"End of the validity of the certificate of the webhook server."),
+			prometheus.GaugeValue, func(c *x509.Certificate) float64 { return float64(c.NotAfter.Unix()) }},
+	}
 )
 
-// healthGauges are the gauges of running controllers.
-var healthGauges = []struct {
-	desc  *prometheus.Desc
-	value func(h *controller.Health) int
-}{
-	{newDesc("setpoint_queue_backoff", "Objects backing off before a retry.", "controller"),
-		func(h *controller.Health) int { return h.Queue.Backoff }},
-	{newDesc("setpoint_active_workers", "Workers that reconcile an object.", "controller"),
-		func(h *controller.Health) int { return h.Queue.Active }},
-	{newDesc("setpoint_objects", "Objects managed by a controller.", "controller"), func(h *controller.Health) int { return h.Parents }},
-	{newDesc("setpoint_children", "Children owned by these objects.", "controller"), func(h *controller.Health) int { return h.Children }},
-	{newDesc("setpoint_deletions_held", "Deletions that the deletion guard holds until they are confirmed.", "controller"),
-		func(h *controller.Health) int { return h.Held.Count }},
-	{newDesc("setpoint_objects_failing", "Objects whose latest reconciliation failed.", "controller"),
-		func(h *controller.Health) int { return h.Failing }},
-	{newDesc("setpoint_calls_overdue", "Calls of hooks, handlers and webhooks that have not returned after their timeout.", "controller"),
-		func(h *controller.Health) int { return h.Overdue }},
-	{newDesc("setpoint_objects_conflicting", "Objects that are throttled because they, or their children, change repeatedly.",
-		"controller"), func(h *controller.Health) int { return h.Conflicting }},
-}
-
-// Describe describes nothing, which makes the collector an unchecked one: its series depend
-// on the controllers.
+// Describe describes nothing, which makes the collector an unchecked one: its series depend on the controllers.
 func (*Collector) Describe(chan<- *prometheus.Desc) {}
-
-// cacheSeries are the labels of a series of the cache.
-type cacheSeries struct{ resource, selector string }
-
-type cacheSum struct {
-	objects, bytes, lists int
-	failing               bool
-}
-
-// cacheSums sums the watches of one series: objects may be watched both whole and by metadata.
-func (s *Collector) cacheSums() map[cacheSeries]cacheSum {
-	sums := map[cacheSeries]cacheSum{}
-	for _, w := range s.Cache.Stats() {
-		which := cacheSeries{w.Selection.Resource.String(), w.Selection.Labels}
-		sum := sums[which]
-		sums[which] = cacheSum{sum.objects + w.Objects, sum.bytes + w.Bytes, sum.lists + w.Lists, sum.failing || w.Err != nil || !w.Synced}
-	}
-	return sums
-}
 
 // Collect implements prometheus.Collector.
 func (s *Collector) Collect(to chan<- prometheus.Metric) {
-	for which, sum := range s.cacheSums() {
-		gauge(to, cachedObjectsDesc, float64(sum.objects), which.resource, which.selector)
-		gauge(to, cachedBytesDesc, float64(sum.bytes), which.resource, which.selector)
-		gauge(to, watchUpDesc, oneIf(!sum.failing), which.resource, which.selector)
-		to <- prometheus.MustNewConstMetric(cacheListsDesc, prometheus.CounterValue, float64(sum.lists), which.resource, which.selector)
+	sums := map[[2]string]cacheSum{}
+	for _, w := range s.Cache.Stats() {
+		labels := [2]string{w.Selection.Resource.String(), w.Selection.Labels}
+		sum := sums[labels]
+		sums[labels] = cacheSum{sum.objects + w.Objects, sum.bytes + w.Bytes, sum.lists + w.Lists, sum.failing || w.Err != nil || !w.Synced}
+	}
+	for labels, sum := range sums {
+		collect(to, cacheSeries, sum, labels[:]...)
 	}
 	for name, state := range s.Controllers() {
 		state.collect(to, name)
+	}
+	if s.HookProcesses != nil {
+		for name, figures := range s.HookProcesses() {
+			collect(to, processSeries, figures, name)
+		}
+	}
+	if certificate := s.Webhooks.certificate(); certificate != nil {
+		collect(to, certificateSeries, certificate)
 	}
 }
 
@@ -271,8 +311,7 @@ func (c *ControllerState) collect(to chan<- prometheus.Metric, name string) {
 		gauge(to, conditionDesc, 1, name, condition.Type, condition.Status, condition.Reason)
 	}
 	if r := c.Rollout; r != nil {
-		gauge(to, rolloutMovedDesc, r.Moved, name)
-		gauge(to, rolloutStopDesc, oneIf(r.Stopped), name)
+		collect(to, rolloutSeries, r, name)
 		for result, parents := range r.Compared {
 			gauge(to, rolloutShadowDesc, float64(parents), name, result)
 		}
@@ -280,15 +319,19 @@ func (c *ControllerState) collect(to chan<- prometheus.Metric, name string) {
 	if c.Health == nil {
 		return
 	}
-	for _, each := range healthGauges {
-		gauge(to, each.desc, float64(each.value(c.Health)), name)
-	}
+	collect(to, healthSeries, c.Health, name)
 	if !c.QueueKnown {
 		return
 	}
 	gauge(to, oldestWaitDesc, c.Health.Queue.OldestWait.Seconds(), name)
 	for priority, depth := range c.Health.Queue.Depth {
 		gauge(to, queueDepthDesc, float64(depth), name, queue.Priority(priority).String())
+	}
+}
+
+func collect[T any](to chan<- prometheus.Metric, all []series[T], of T, labels ...string) {
+	for _, one := range all {
+		to <- prometheus.MustNewConstMetric(one.desc, one.kind, one.value(of), labels...)
 	}
 }
 

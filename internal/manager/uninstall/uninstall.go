@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -26,7 +25,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate/token"
-	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/finalizers"
@@ -47,29 +45,22 @@ type Options struct {
 	Report func(line string)
 }
 
-// Remover removes what a process with the same configuration has left.
+// Remover removes what a process with the same dependencies and configuration has left.
 type Remover struct {
 	Options
+	*controllers.Dependencies
 
-	// Config is the client configuration; Client and Writer use it.
+	// Config is the client configuration; Writer uses it as Client does.
 	Config *rest.Config
-	Client rest.Interface
 	Writer *apply.Writer
-	Log    *slog.Logger
 	// Program means that a Go program or an operator is uninstalled, which has no controller objects.
 	Program bool
-	// Controllers are those of the program, and Environment is what they are compiled with.
-	Controllers []controllers.GoController
-	Environment func() compile.Environment
-	// Selector selects the controller objects of this Setpoint, those of DevRun if it is set.
-	Selector, DevRun string
-	// Namespace is that of Setpoint; Namespaces are those that it was limited to.
-	Namespace       string
-	Namespaces      []string
-	Reach           serving.Reach
-	LeaderElection  leader.Election
-	Metacontrollers *conflicts.Detector
-	Finalizers      *finalizers.Cluster
+	// DevRun is the run of `setpoint dev --context` whose controller objects the Selector selects; "" for none.
+	DevRun string
+	// Namespaces are those that Setpoint was limited to.
+	Namespaces     []string
+	Reach          serving.Reach
+	LeaderElection leader.Election
 
 	// declared is the number of controller objects by kind.
 	declared map[string]int
@@ -82,7 +73,7 @@ func (r *Remover) Run(ctx context.Context) error {
 	}
 	// The webhooks go first: without their server they refuse the other writes.
 	err := errors.Join(r.deleteWebhooks(ctx), r.releaseAll(ctx), r.deleteSecrets(ctx), r.deleteLeases(ctx))
-	if err != nil || !r.CRDs {
+	if err != nil || !r.Options.CRDs {
 		return err
 	}
 	return r.deleteCRDs(ctx)
@@ -100,9 +91,7 @@ func (r *Remover) Release(ctx context.Context) error {
 // checkStopped returns an error while the Manager runs. One that handles controller objects
 // in all namespaces may run in any.
 func (r *Remover) checkStopped(ctx context.Context) error {
-	e := &r.LeaderElection
-	for _, name := range []string{e.Name, e.ProcessLeaseName(r.Namespaces)} {
-		lease := types.NamespacedName{Namespace: e.Namespace, Name: name}
+	for _, lease := range r.leases() {
 		if !r.Program && len(r.Namespaces) == 0 {
 			lease.Namespace = ""
 		}
@@ -114,6 +103,14 @@ func (r *Remover) checkStopped(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// leases returns the Leases of processes with and without leader election.
+func (r *Remover) leases() []types.NamespacedName {
+	e := &r.LeaderElection
+	return []types.NamespacedName{
+		{Namespace: e.Namespace, Name: e.Name}, {Namespace: e.Namespace, Name: e.ProcessLeaseName(r.Namespaces)},
+	}
 }
 
 // report reports what was removed.
@@ -220,9 +217,8 @@ func (r *Remover) get(ctx context.Context, resource object.Resource, namespace, 
 }
 
 func (r *Remover) deleteLeases(ctx context.Context) error {
-	e := &r.LeaderElection
-	for _, name := range []string{e.Name, e.ProcessLeaseName(r.Namespaces)} {
-		stored, err := r.get(ctx, object.Leases, e.Namespace, name)
+	for _, lease := range r.leases() {
+		stored, err := r.get(ctx, object.Leases, lease.Namespace, lease.Name)
 		if err == nil {
 			err = r.delete(ctx, object.Leases, stored, "")
 		}
@@ -233,8 +229,7 @@ func (r *Remover) deleteLeases(ctx context.Context) error {
 	return nil
 }
 
-// deleteCRDs deletes the CRDs of all kinds of controllers. Those that a Metacontroller uses
-// stay.
+// deleteCRDs deletes the CRDs of all kinds of controllers. Those that a Metacontroller uses stay.
 func (r *Remover) deleteCRDs(ctx context.Context) error {
 	others, err := r.Metacontrollers.Found(ctx)
 	if err != nil {
@@ -263,8 +258,7 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// releaseAll removes the finalizers of all controllers. One that fails does not stop the
-// others.
+// releaseAll removes the finalizers of all controllers. One that fails does not stop the others.
 func (r *Remover) releaseAll(ctx context.Context) error {
 	if r.Program {
 		return r.releaseProgram(ctx)
@@ -289,8 +283,7 @@ func (r *Remover) releaseAll(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// releaseDeclared removes the finalizers that a controller object has on objects, then
-// Setpoint's on itself.
+// releaseDeclared removes the finalizers that a controller object has on objects, then Setpoint's on itself.
 func (r *Remover) releaseDeclared(ctx context.Context, kind compile.Kind, o *object.Object) error {
 	foot := kind.Footprint(o)
 	if !foot.Finalizes && !finalizers.ReleasesParents(o) {
@@ -361,7 +354,7 @@ func (r *Remover) clearFinalizes(ctx context.Context, path string, o *object.Obj
 // that has replaced another controller.
 func (r *Remover) releaseProgram(ctx context.Context) error {
 	var failures []error
-	for _, own := range r.Controllers {
+	for _, own := range r.GoControllers {
 		compiled, err := own.Compile(ctx, r.Environment())
 		switch {
 		case errors.Is(err, compile.ErrNotServed):
@@ -400,8 +393,7 @@ func (r *Remover) release(ctx context.Context, name compile.ResourceName, finali
 	return nil
 }
 
-// handBack leaves the objects of handlers to the controller that they have replaced, if they
-// have replaced one.
+// handBack leaves the objects of handlers to the controller that they have replaced, if they have replaced one.
 func (r *Remover) handBack(ctx context.Context, p *handler.Program) error {
 	if p.ReplacedAnnotation == "" {
 		return nil

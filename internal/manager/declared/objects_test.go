@@ -1,4 +1,4 @@
-package controllers
+package declared
 
 import (
 	"testing"
@@ -23,12 +23,12 @@ func TestReconcileRequested(t *testing.T) {
 		"recreated":                     {`{"metadata":{"name":"a","uid":"v","generation":3,"annotations":{"x":"y","setpoint.dev/reconcile-at":"now"}}}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := reconcileRequested(parseObject(t, c.now), parseObject(t, before)); got != c.want {
+			if got := ReconcileRequested(parseObject(t, c.now), parseObject(t, before)); got != c.want {
 				t.Errorf("got %v", got)
 			}
 		})
 	}
-	if reconcileRequested(parseObject(t, before), nil) {
+	if ReconcileRequested(parseObject(t, before), nil) {
 		t.Error("requested without an object")
 	}
 }

@@ -3,7 +3,6 @@ package crds
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +10,8 @@ import (
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/schema"
@@ -31,12 +32,84 @@ type definition struct {
 	Status struct{ StoredVersions []string }
 }
 
+// definitionOf reads a CRD.
+func definitionOf(crd *object.Object) (d definition, err error) {
+	if err = json.Unmarshal(crd.JSON(), &d); err != nil {
+		err = fmt.Errorf("read CRD %s: %w", crd.Name(), err)
+	}
+	return d, err
+}
+
+// StatusSchema returns which status fields a version of a CRD has.
+func StatusSchema(crd *object.Object, version string) (compile.Status, error) {
+	shape, err := definitionOf(crd)
+	if err != nil {
+		return compile.Status{}, err
+	}
+	for _, v := range shape.Spec.Versions {
+		if v.Name != version || v.Schema.OpenAPIV3Schema == nil {
+			continue
+		}
+		status := v.Schema.OpenAPIV3Schema.Properties["status"]
+		conditions, typed := status.Properties["conditions"]
+		_, records := status.Properties[lasthandled.StatusField]
+		return compile.Status{
+			Untyped:    !typed && schema.IsTrue(&status, preserveUnknown),
+			Conditions: holdConditions(itemsOf(&conditions)),
+			Records:    records,
+		}, nil
+	}
+	return compile.Status{}, nil
+}
+
+// holdConditions reports whether the items of a list can be Kubernetes conditions. Another schema could reject ours, or
+// prune what they say; that of an observedGeneration says little.
+func holdConditions(items *spec.Schema) bool {
+	if items == nil {
+		return false
+	}
+	written := []string{"lastTransitionTime", "message", "observedGeneration", "reason", "status", "type"}
+	for _, name := range written {
+		field, has := items.Properties[name]
+		switch {
+		case !has && name != "observedGeneration" && !schema.IsTrue(items, preserveUnknown):
+			return false
+		case name != "status" && len(field.Enum) > 0:
+			return false
+		}
+	}
+	return !slices.ContainsFunc(items.Required, func(name string) bool { return !slices.Contains(written, name) })
+}
+
+// HasStatusConditions reports whether a CRD that Setpoint does not install has conditions in its status schema.
+func HasStatusConditions(stored *object.Object, ours Manifest) (bool, error) {
+	shape, err := definitionOf(ours.Object)
+	if err != nil {
+		return false, err
+	}
+	for _, version := range shape.Spec.Versions {
+		wanted, err := StatusSchema(ours.Object, version.Name)
+		if err != nil {
+			return false, err
+		}
+		has, err := StatusSchema(stored, version.Name)
+		if err != nil || wanted.Conditions && !has.Conditions {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
 // BreakingChanges returns what an upgrade of a CRD would break, by version and field path.
 // Stricter limits such as a pattern are not breaking: the API server ratchets them.
 func BreakingChanges(stored, wanted *object.Object) ([]string, error) {
-	var before, after definition
-	if err := errors.Join(json.Unmarshal(stored.JSON(), &before), json.Unmarshal(wanted.JSON(), &after)); err != nil {
-		return nil, fmt.Errorf("read CRD %s: %w", wanted.Name(), err)
+	before, err := definitionOf(stored)
+	if err != nil {
+		return nil, err
+	}
+	after, err := definitionOf(wanted)
+	if err != nil {
+		return nil, err
 	}
 	var found schemaDiff
 	found.compareValue("spec.scope", before.Spec.Scope, after.Spec.Scope)
@@ -141,8 +214,7 @@ func asJSON(value any) string {
 	return string(text)
 }
 
-// property returns the schema of a property, or that of additional properties; nil if
-// there is neither.
+// property returns the schema of a property, or that of additional properties; nil if there is neither.
 func property(s *spec.Schema, name string) *spec.Schema {
 	if own, has := s.Properties[name]; has {
 		return &own
