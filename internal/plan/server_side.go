@@ -201,30 +201,20 @@ func (f *Planner) takeOver(have map[string]any, record appliedRecord) *TakeOver 
 	}
 }
 
+// The lists that several clients share. Additional owners and finalizers are no difference.
+const ownersPath, finalizersPath = "metadata.ownerReferences", "metadata.finalizers"
+
 // missingField returns the first desired field that is not observed; "" if there is none.
-// Additional owners and finalizers do not count.
 func missingField(observed, desired map[string]any) string {
-	want := maps.Clone(desired)
-	if metadata, given := want["metadata"].(map[string]any); given {
-		metadata = maps.Clone(metadata)
-		delete(metadata, "ownerReferences")
-		delete(metadata, "finalizers")
-		want["metadata"] = metadata
-	}
-	if fieldPath := firstMissing("", observed, want); fieldPath != "" {
+	if fieldPath := firstMissing("", observed, desired); fieldPath != "" {
 		return fieldPath
 	}
-	return missingShared(observed, desired)
-}
-
-// missingShared compares the lists that several clients share: owners and finalizers.
-func missingShared(observed, desired map[string]any) string {
 	merged := merger{keys: object.OwnerKeys}.lists(ownersIn(observed), nil, ownersIn(desired))
-	if len(ownersIn(desired)) > 0 && object.FirstDifference(ownersIn(observed), merged) != "" {
-		return "metadata.ownerReferences"
-	}
-	if len(missingFinalizers(observed, desired)) > 0 {
-		return "metadata.finalizers"
+	switch {
+	case len(ownersIn(desired)) > 0 && object.FirstDifference(ownersIn(observed), merged) != "":
+		return ownersPath
+	case len(missingFinalizers(observed, desired)) > 0:
+		return finalizersPath
 	}
 	return ""
 }
@@ -261,6 +251,9 @@ func firstMissing(path string, observed, desired any) string {
 func firstMissingMember(path string, observed, desired map[string]any) string {
 	for _, name := range slices.Sorted(maps.Keys(desired)) {
 		at := object.JoinPath(path, name)
+		if at == ownersPath || at == finalizersPath {
+			continue
+		}
 		have, exists := observed[name]
 		if !exists {
 			return at
