@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -46,38 +47,27 @@ func (e *MissingNamespaceError) Error() string {
 }
 
 // ApplyPlan writes a plan: one stage after another, the actions of a stage concurrently, or in order if
-// only one may be written at a time. If an
-// action fails, the others continue, except for those in a namespace that could not be created.
+// only one may be written at a time. If an action fails, the others continue, except for those in a namespace that could
+// not be created.
 func (w *Writer) ApplyPlan(ctx context.Context, p plan.Plan) []Result {
 	results := make([]Result, 0, len(p.Actions()))
 	var missing []string
+	waits := func(a plan.Action) bool { return slices.ContainsFunc(missing, a.WritesInto) }
 	for _, stage := range p.Stages {
-		possible, waiting := splitByNamespace(stage, missing)
-		done := w.applyStage(ctx, possible)
+		waiting := lists.Filter(stage, waits)
+		done := w.applyStage(ctx, slices.DeleteFunc(slices.Clone(stage), waits))
 		for _, result := range done {
 			if result.Err != nil && result.Action.CreatesNamespace() {
 				missing = append(missing, result.Action.Ref.Name)
 			}
 		}
-		results = append(append(results, done...), waiting...)
+		results = append(results, done...)
+		for _, a := range waiting {
+			err := fmt.Errorf("%s %s: %w", a.Verb, a.Ref, &MissingNamespaceError{a.Ref.Namespace})
+			results = append(results, Result{Action: a, Err: err})
+		}
 	}
 	return results
-}
-
-// splitByNamespace returns the actions to send, and the results of those in missing namespaces.
-func splitByNamespace(stage []plan.Action, missing []string) (possible []plan.Action, waiting []Result) {
-	if len(missing) == 0 {
-		return stage, nil
-	}
-	for _, a := range stage {
-		if slices.ContainsFunc(missing, a.WritesInto) {
-			waiting = append(waiting, Result{Action: a, Err: fmt.Errorf("%s %s: %w",
-				a.Verb, a.Ref, &MissingNamespaceError{a.Ref.Namespace})})
-			continue
-		}
-		possible = append(possible, a)
-	}
-	return possible, waiting
 }
 
 func (w *Writer) applyStage(ctx context.Context, actions []plan.Action) []Result {

@@ -337,20 +337,6 @@ func restore(to, from map[string]any, name string) {
 	delete(to, name)
 }
 
-// mergeOwners merges the owner references by UID. The reference to the parent is only in the
-// observed ones, so it stays.
-func mergeOwners(merged, observed, applied, desired map[string]any) {
-	owners := merger{keys: object.OwnerKeys}.lists(ownersIn(observed), ownersIn(applied), ownersIn(desired))
-	if metadata, isObject := merged["metadata"].(map[string]any); isObject && len(owners) > 0 {
-		metadata["ownerReferences"] = owners
-	}
-}
-
-func ownersIn(fields map[string]any) []any {
-	owners, _ := object.FieldAt(fields, "metadata", "ownerReferences").([]any)
-	return owners
-}
-
 // noLongerDesired is the reason of a removal.
 const noLongerDesired = "no longer desired"
 

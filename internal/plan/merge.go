@@ -201,6 +201,52 @@ func PairItems(have, want []any, keys []object.ItemKey) []any {
 	return pairs
 }
 
+func decodeBoth(a, b *object.Object) (left, right map[string]any, err error) {
+	if left, err = object.Decode(a.JSON()); err == nil {
+		right, err = object.Decode(b.JSON())
+	}
+	return left, right, err
+}
+
+func overlayFields(have, want map[string]any, group string) map[string]any {
+	overlaid := merger{keys: object.ApplyKeys(group), applyOrder: true}.objects(have, nil, want)
+	mergeOwners(overlaid, have, nil, want)
+	mergeFinalizers(overlaid, have)
+	return overlaid
+}
+
+// mergeFinalizers keeps the finalizers of others.
+func mergeFinalizers(merged, observed map[string]any) {
+	if all := finalizersIn(observed); len(all) > 0 && len(finalizersIn(merged)) > 0 {
+		merged["metadata"].(map[string]any)["finalizers"] = slices.Concat(all, missingFinalizers(observed, merged))
+	}
+}
+
+func finalizersIn(fields map[string]any) []any {
+	names, _ := object.FieldAt(fields, "metadata", "finalizers").([]any)
+	return names
+}
+
+func missingFinalizers(observed, desired map[string]any) []any {
+	return lists.Filter(finalizersIn(desired), func(name any) bool {
+		return !slices.ContainsFunc(finalizersIn(observed), func(has any) bool { return object.FirstDifference(has, name) == "" })
+	})
+}
+
+// mergeOwners merges the owner references by UID. The reference to the parent is only in the
+// observed ones, so it stays.
+func mergeOwners(merged, observed, applied, desired map[string]any) {
+	owners := merger{keys: object.OwnerKeys}.lists(ownersIn(observed), ownersIn(applied), ownersIn(desired))
+	if metadata, isObject := merged["metadata"].(map[string]any); isObject && len(owners) > 0 {
+		metadata["ownerReferences"] = owners
+	}
+}
+
+func ownersIn(fields map[string]any) []any {
+	owners, _ := object.FieldAt(fields, "metadata", "ownerReferences").([]any)
+	return owners
+}
+
 // A null in a response removes the field from the child, also one that no manager applied: a default, or a
 // field of others. It does so once, when it is new in the response. Later the field is as one that the
 // response does not have: a default would differ for ever, and others may need the field.

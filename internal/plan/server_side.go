@@ -2,6 +2,7 @@ package plan
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -171,6 +172,95 @@ func (c comparison) reason() string {
 	return "the set of desired fields changed"
 }
 
+// An update costs the API server two thirds of a server-side apply for a small object, and a third for
+// a large one. It has the same result if only values change of fields that the manager has set before:
+// nothing is added or removed, for which one needs the managed fields, and nothing is merged, for which
+// one needs the schema. Only a built-in kind has an update: the object it sends may have defaults that a CRD
+// has no longer, and what the server of an aggregated API does with it is not known. See designs/0020-cheapest-write.md.
+
+// update returns the whole object for an update that has the result of the apply; nil if there is none. The
+// set of fields and the items of lists have to be the same as before.
+func (c comparison) update(resource object.Resource, record appliedRecord) (*object.Object, error) {
+	if resource.Custom || !object.IsBuiltInGroup(resource.Group) {
+		return nil, nil //nolint:nilnil // That there is none is no error.
+	}
+	fields := overlayFields(c.observed, c.desired.fields, resource.Group)
+	if !onlyValuesChange(nil, c.observed, fields) {
+		return nil, nil //nolint:nilnil // That there is none is no error.
+	}
+	setAnnotation(fields, AppliedAnnotation, record.String())
+	return object.Encode(fields)
+}
+
+// onlyValuesChange reports whether two trees have the same fields, and differ in values only that an update may change.
+func onlyValuesChange(path []string, before, after any) bool {
+	switch now := after.(type) {
+	case map[string]any:
+		was, isObject := before.(map[string]any)
+		for name, value := range now {
+			if have, exists := was[name]; !exists || !onlyValuesChange(slices.Concat(path, []string{name}), have, value) {
+				return false
+			}
+		}
+		return isObject && len(was) == len(now)
+	case []any:
+		was, isList := before.([]any)
+		if !isList || len(was) != len(now) {
+			return false
+		}
+		for i := range now {
+			if !onlyValuesChange(path, was[i], now[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return object.EqualScalars(before, after) || sameType(before, after) && mayChange(path)
+}
+
+func sameType(a, b any) bool {
+	_, isNumber := object.Number(a)
+	_, isNumberToo := object.Number(b)
+	return isNumber && isNumberToo || reflect.TypeOf(a) == reflect.TypeOf(b)
+}
+
+func mayChange(path []string) bool {
+	return isLabelOrAnnotation(path) || slices.ContainsFunc(independentFields, func(f []string) bool { return endsWith(path, f) })
+}
+
+// independentFields are the ends of the paths of fields from which the API server derives no other field.
+// They are those that change most often.
+var independentFields = [][]string{
+	{"data", "*"}, {"binaryData", "*"},
+	{"spec", "replicas"}, {"spec", "paused"}, {"spec", "suspend"}, {"spec", "schedule"}, {"spec", "minReadySeconds"},
+	{"containers", "image"}, {"initContainers", "image"}, {"env", "value"},
+	{"resources", "limits", "*"}, {"resources", "requests", "*"},
+}
+
+// isLabelOrAnnotation also holds for those of a pod template. Kubernetes' own annotations may stand for
+// fields of another version of the kind.
+func isLabelOrAnnotation(path []string) bool {
+	if endsWith(path, []string{"metadata", "labels", "*"}) {
+		return true
+	}
+	domain, _, _ := strings.Cut(path[len(path)-1], "/")
+	return endsWith(path, []string{"metadata", "annotations", "*"}) && !strings.HasSuffix("."+domain, ".kubernetes.io") &&
+		!strings.HasSuffix("."+domain, ".k8s.io")
+}
+
+// endsWith reports whether a path ends with names; "*" is any name.
+func endsWith(path, end []string) bool {
+	if len(path) < len(end) {
+		return false
+	}
+	for i, name := range path[len(path)-len(end):] {
+		if end[i] != "*" && end[i] != name {
+			return false
+		}
+	}
+	return true
+}
+
 // applied returns the object to apply, with the UID of the observed one.
 func (f *Planner) applied(observed *object.Object, w desiredFields, n appliedRecord) (*object.Object, error) {
 	setAnnotation(w.fields, AppliedAnnotation, n.String())
@@ -201,30 +291,20 @@ func (f *Planner) takeOver(have map[string]any, record appliedRecord) *TakeOver 
 	}
 }
 
+// The lists that several clients share. Additional owners and finalizers are no difference.
+const ownersPath, finalizersPath = "metadata.ownerReferences", "metadata.finalizers"
+
 // missingField returns the first desired field that is not observed; "" if there is none.
-// Additional owners and finalizers do not count.
 func missingField(observed, desired map[string]any) string {
-	want := maps.Clone(desired)
-	if metadata, given := want["metadata"].(map[string]any); given {
-		metadata = maps.Clone(metadata)
-		delete(metadata, "ownerReferences")
-		delete(metadata, "finalizers")
-		want["metadata"] = metadata
-	}
-	if fieldPath := firstMissing("", observed, want); fieldPath != "" {
+	if fieldPath := firstMissing("", observed, desired); fieldPath != "" {
 		return fieldPath
 	}
-	return missingShared(observed, desired)
-}
-
-// missingShared compares the lists that several clients share: owners and finalizers.
-func missingShared(observed, desired map[string]any) string {
 	merged := merger{keys: object.OwnerKeys}.lists(ownersIn(observed), nil, ownersIn(desired))
-	if len(ownersIn(desired)) > 0 && object.FirstDifference(ownersIn(observed), merged) != "" {
-		return "metadata.ownerReferences"
-	}
-	if len(missingFinalizers(observed, desired)) > 0 {
-		return "metadata.finalizers"
+	switch {
+	case len(ownersIn(desired)) > 0 && object.FirstDifference(ownersIn(observed), merged) != "":
+		return ownersPath
+	case len(missingFinalizers(observed, desired)) > 0:
+		return finalizersPath
 	}
 	return ""
 }
@@ -261,6 +341,9 @@ func firstMissing(path string, observed, desired any) string {
 func firstMissingMember(path string, observed, desired map[string]any) string {
 	for _, name := range slices.Sorted(maps.Keys(desired)) {
 		at := object.JoinPath(path, name)
+		if at == ownersPath || at == finalizersPath {
+			continue
+		}
 		have, exists := observed[name]
 		if !exists {
 			return at
