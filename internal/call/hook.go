@@ -182,14 +182,11 @@ func (l Limits) CheckValues(body []byte) error {
 
 // TooLarge returns the error for a response of more than MaxResponseBytes.
 func (l Limits) TooLarge() error {
-	return &hook.MalformedError{Err: fmt.Errorf("larger than %s", formatBytes(l.MaxResponseBytes))}
-}
-
-func formatBytes(bytes int64) string {
-	if bytes >= 1<<20 && bytes%(1<<20) == 0 {
-		return fmt.Sprintf("%d MiB", bytes>>20)
+	size, unit := l.MaxResponseBytes, "bytes"
+	if size >= 1<<20 && size%(1<<20) == 0 {
+		size, unit = size>>20, "MiB"
 	}
-	return fmt.Sprintf("%d bytes", bytes)
+	return &hook.MalformedError{Err: fmt.Errorf("larger than %d %s", size, unit)}
 }
 
 // MaxRetryAfter limits the delay that a hook can request.

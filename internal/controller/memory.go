@@ -185,14 +185,13 @@ func (m *Memories) setResult(of *Memory, now Result, again bool) {
 }
 
 // SetPaused records whether an event has said that an object is paused. It reports whether that is new.
-func (m *Memories) SetPaused(of Remembered, paused bool) bool {
-	c := of.common()
-	if c.paused == paused {
+func (m *Memories) SetPaused(of *Memory, paused bool) bool {
+	if of.paused == paused {
 		return false
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c.paused = paused
+	of.paused = paused
 	return true
 }
 

@@ -48,7 +48,7 @@ func TestMemoriesCount(t *testing.T) {
 			}
 			result.Children = r.IntN(5)
 			m.SetResult(key, of, result, true)
-			m.SetPaused(of, r.IntN(2) == 0)
+			m.SetPaused(of.common(), r.IntN(2) == 0)
 		}
 		var want, got Health
 		for _, of := range m.byKey {

@@ -38,23 +38,25 @@ type Run struct {
 	// Log has the trace, if there is one, and no values of Secrets.
 	Log *slog.Logger
 
+	// Remembered is the memory of the object, and Fresh means that it is empty; nil outside of the object's worker.
+	Remembered Remembered
+	Fresh      bool
+
 	base  *Base
 	trace trace.Reconcile
-	// memory is nil for work outside of the object's worker.
+	// memory is what is common to all that is Remembered.
 	memory *Memory
 	// reconcileAt is the time of the manual reconcile request that the object has at the beginning.
 	reconcileAt time.Time
 }
 
-// NewRun returns a run without a record, which sends and logs nothing, and the memory of the object, which is fresh if
-// the object is.
-func (b *Base) NewRun(item queue.Item, o *object.Object) (run *Run, memory Remembered, fresh bool) {
-	memory, fresh = b.Memories.Get(item.Key, o.UID())
-	run = &Run{
+// NewRun returns a run without a record, which sends and logs nothing.
+func (b *Base) NewRun(item queue.Item, o *object.Object) *Run {
+	memory, fresh := b.Memories.Get(item.Key, o.UID())
+	return &Run{
 		Item: item, Stored: o, Phase: b.loop.PhaseOf(o), Secrets: b.ValuesOf(o), Log: slog.New(slog.DiscardHandler),
-		base: b, memory: memory.common(), reconcileAt: plan.ReconcileRequestOn(o).At,
+		Remembered: memory, Fresh: fresh, base: b, memory: memory.common(), reconcileAt: plan.ReconcileRequestOn(o).At,
 	}
-	return run, memory, fresh
 }
 
 // ValuesOf returns the values of the Secrets in an object, or in states of it.
@@ -98,24 +100,24 @@ func (b *Base) NewDetachedRun(ctx context.Context, o *object.Object, trigger str
 }
 
 // Reconcile reconciles the object of an item, unless it is gone or ignored.
-func (b *Base) Reconcile(ctx context.Context, item queue.Item, do func(context.Context, *Run, Remembered, bool) (record.Outcome,
-	queue.Outcome)) queue.Outcome {
+func (b *Base) Reconcile(ctx context.Context, item queue.Item,
+	do func(context.Context, *Run) (record.Outcome, queue.Outcome)) queue.Outcome {
 	o := b.Get(item.Key)
 	if o == nil || b.loop.PhaseOf(o) == PhaseIgnored {
 		b.drop(item.Key)
 		return queue.NoRequeue()
 	}
-	run, memory, fresh := b.NewRun(item, o)
+	run := b.NewRun(item, o)
 	run.Log = run.Secrets.Logger(b.Log)
-	ctx = run.startTrace(ctx, "", memory.common().Attempts)
+	ctx = run.startTrace(ctx, "", run.memory.Attempts)
 	run.Record = b.newRecord(o, record.Run{
-		Queued: item.Causes, Attempt: memory.common().Attempts,
+		Queued: item.Causes, Attempt: run.memory.Attempts,
 		Began: b.Now(), QueuedFor: b.waited(item), TraceID: run.trace.ID(),
 	})
-	if paused := run.Phase == PhasePaused; b.Memories.SetPaused(memory, paused) {
+	if paused := run.Phase == PhasePaused; b.Memories.SetPaused(run.memory, paused) {
 		run.reportPause(paused)
 	}
-	outcome, requeue := do(ctx, run, memory, fresh)
+	outcome, requeue := do(ctx, run)
 	if b.loop.PhaseOf(run.Stored) == PhaseIgnored {
 		b.drop(item.Key)
 	}

@@ -47,8 +47,9 @@ func (c *Controller) DryRun(ctx context.Context, key queue.Key, given *object.Ob
 		return DryRunResult{}, fmt.Errorf("%s %s: not a parent of this controller", c.program.Parent.Kind, key)
 	}
 	for known := c.NewMemory(); ; {
-		of, _, _ := c.NewRun(queue.Item{Key: key, Causes: queue.NewCauses(queue.Cause{Kind: queue.Resync})}, parent)
-		r := c.newRun(of, known)
+		of := c.NewRun(queue.Item{Key: key, Causes: queue.NewCauses(queue.Cause{Kind: queue.Resync})}, parent)
+		of.Remembered = known
+		r := c.newRun(of)
 		r.dry = apply.NewDryWriter(r.WriterFor(parent.Namespace()), parent)
 		r.writer, r.Phase = r.dry, r.PhaseOf(parent)
 		result := DryRunResult{Stored: parent, Parent: parent, SkipReason: r.Phase.SkipReason(), Secrets: r.Secrets}

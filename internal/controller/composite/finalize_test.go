@@ -42,7 +42,7 @@ func (w *eventCounter) Event(*object.Object, hook.Event) { *w++ }
 func newTestRun(t *testing.T, o controller.Observer) *run {
 	c := &Controller{Base: newTestBase(o), Router: router.New(nil, router.Options{})}
 	parent := parse(t, `{"kind":"Shop","metadata":{"name":"p","uid":"u"}}`)
-	r := c.newRun(withMemory(c.NewRun(queue.Item{Key: queue.Key{Name: "p"}}, parent)))
+	r := c.newRun(c.NewRun(queue.Item{Key: queue.Key{Name: "p"}}, parent))
 	r.Record = record.New(record.Run{}, time.Now)
 	return r
 }

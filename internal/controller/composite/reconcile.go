@@ -47,9 +47,9 @@ type run struct {
 	updatedChildren int
 }
 
-func (c *Controller) newRun(of *controller.Run, remembered controller.Remembered) *run {
+func (c *Controller) newRun(of *controller.Run) *run {
 	w := &writes{
-		Controller: c, Run: of, memory: remembered.(*memory), logic: c.Router.Of(of.Stored), writer: c.WriterFor(of.Stored.Namespace()),
+		Controller: c, Run: of, memory: of.Remembered.(*memory), logic: c.Router.Of(of.Stored), writer: c.WriterFor(of.Stored.Namespace()),
 	}
 	r := &run{writes: w, status: parentStatus{writes: w, wanted: of.Stored}, family: family{writes: w}}
 	r.planner, r.family.selectorErr = c.program.Planner(of.Stored)
@@ -79,8 +79,8 @@ func (c *Controller) Relate(ctx context.Context, key queue.Key) error {
 	if parent == nil || c.related == nil || c.PhaseOf(parent) == controller.PhaseIgnored {
 		return nil
 	}
-	of, memory, _ := c.NewRun(queue.Item{Key: key}, parent)
-	return of.Secrets.Error(c.newRun(of, memory).relation.findRelated(ctx))
+	r := c.newRun(c.NewRun(queue.Item{Key: key}, parent))
+	return r.Secrets.Error(r.relation.findRelated(ctx))
 }
 
 // maxPasses bounds the hook calls of one run: one for the observed state, one for the result of the
@@ -89,9 +89,8 @@ const maxPasses = 6
 
 // RunItem reconciles one parent in the caller's goroutine. It must not run at the same time as Run.
 func (c *Controller) RunItem(ctx context.Context, item queue.Item) queue.Outcome {
-	return c.Reconcile(ctx, item, func(ctx context.Context, of *controller.Run, remembered controller.Remembered, _ bool) (record.Outcome,
-		queue.Outcome) {
-		r := c.newRun(of, remembered)
+	return c.Reconcile(ctx, item, func(ctx context.Context, of *controller.Run) (record.Outcome, queue.Outcome) {
+		r := c.newRun(of)
 		switch r.Phase = r.PhaseOf(r.Stored); r.Phase {
 		case controller.PhasePaused:
 			c.deletionGuard.Drop(r.ID(r.Item.Key))

@@ -53,7 +53,7 @@ func rollingRun(t *testing.T, h hook.Func) *run {
 	}
 	c.Router = c.newRouter(Dependencies{})
 	key := queue.Key{Namespace: "town", Name: "s"}
-	r := c.newRun(withMemory(c.NewRun(queue.Item{Key: key}, shopOf(t, "a"))))
+	r := c.newRun(c.NewRun(queue.Item{Key: key}, shopOf(t, "a")))
 	r.planner.Selector = labels.Everything()
 	r.family.byKind = [][]*object.Object{{}}
 	r.simulateStoredRevisions(t)

@@ -286,8 +286,3 @@ func memoryFor(m *controller.Memories, key queue.Key) *memory {
 	of, _ := m.Get(key, "u")
 	return of.(*memory)
 }
-
-// withMemory leaves out whether the memory is fresh.
-func withMemory(of *controller.Run, m controller.Remembered, _ bool) (*controller.Run, controller.Remembered) {
-	return of, m
-}

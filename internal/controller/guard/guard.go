@@ -181,8 +181,12 @@ func (d *Guard) unconfirmed(of controller.ObjectID, want pendingOf, deletions []
 
 // setPending replaces the pending deletions of a parent and updates whether the guard holds.
 func (d *Guard) setPending(of controller.ObjectID, want *pendingOf, now time.Time) {
-	if want != nil {
-		d.countAll(want.moved, now)
+	if want != nil { // Count the children before the first deletion.
+		for _, t := range d.tallies(want.moved) {
+			if t.pending == 0 || now.Sub(t.countedAt) > window && !t.holding {
+				t.children, t.countedAt = d.countChildren(t == &d.moved)+t.recent, now
+			}
+		}
 	}
 	if before := d.pending[of]; before != nil {
 		d.pendingSum -= before.sum
@@ -195,15 +199,6 @@ func (d *Guard) setPending(of controller.ObjectID, want *pendingOf, now time.Tim
 		d.count(want.moved, len(want.uids), 0)
 	}
 	d.updateHolding(now)
-}
-
-// countAll counts the children before the first deletion.
-func (d *Guard) countAll(moved bool, now time.Time) {
-	for _, t := range d.tallies(moved) {
-		if t.pending == 0 || now.Sub(t.countedAt) > window && !t.holding {
-			t.children, t.countedAt = d.countChildren(t == &d.moved)+t.recent, now
-		}
-	}
 }
 
 // tallies returns those in which the deletions of a parent count.
@@ -274,9 +269,6 @@ func (d *Guard) retry() {
 // Allow sets the value by which a user confirms deletions. It confirms nothing unless the held
 // deletions have that value now or later.
 func (d *Guard) Allow(value string) {
-	if d.limit == nil {
-		return
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.confirmedValue = strings.Clone(value)
@@ -297,9 +289,6 @@ func (d *Guard) WouldHold(deletions int) bool {
 
 // Drop removes the pending deletions of a parent.
 func (d *Guard) Drop(of controller.ObjectID) {
-	if d.limit == nil {
-		return
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.pending[of] != nil {

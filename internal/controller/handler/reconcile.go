@@ -23,9 +23,8 @@ func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outco
 	}
 	events := c.eventBuffer.Take(item.Key)
 	c.handleDeletions(ctx, events)
-	return c.Reconcile(ctx, item, func(ctx context.Context, of *controller.Run, remembered controller.Remembered,
-		fresh bool) (record.Outcome, queue.Outcome) {
-		r := c.newRun(of, remembered, fresh)
+	return c.Reconcile(ctx, item, func(ctx context.Context, of *controller.Run) (record.Outcome, queue.Outcome) {
+		r := c.newRun(of)
 		r.observe()
 		r.pass.TakeEvents(events)
 		r.fail(r.releaseAbandoned(ctx, r.Recover(func() error { return r.reconcileObject(ctx) })))
@@ -71,14 +70,14 @@ func (r *run) prepare(ctx context.Context) error {
 
 // newRun is the first step: it loads the memory of the object. For a fresh one, the record on
 // the object decides what to resume.
-func (c *Controller) newRun(of *controller.Run, remembered controller.Remembered, fresh bool) *run {
+func (c *Controller) newRun(of *controller.Run) *run {
 	r := c.newDetached(of)
-	r.memory = remembered.(*memory)
+	r.memory = of.Remembered.(*memory)
 	r.pass = trigger.NewPass(trigger.Observation{
 		Rules: c.rules, Object: r.Stored, Causes: of.Item.Causes, Managed: r.Phase == controller.PhaseManaged, Dry: r.IsDry(),
 		Now: c.Now, Random: c.QueueOptions.Random, Fail: r.recordError,
 	}, &r.memory.States)
-	if fresh {
+	if of.Fresh {
 		r.dependents.restoreApplied(r.pass.Recorded)
 		daemons := lists.Filter(r.memory.Handlers, func(h *trigger.State) bool { return h.Daemon != nil })
 		r.memory.daemons = lists.Map(daemons, func(h *trigger.State) *daemonState { return &daemonState{State: h} })
