@@ -138,7 +138,7 @@ func (p *Pass) observeTimer(h *State, now time.Time) {
 
 // MayTick reports whether the handler has a timer that runs for the object.
 func (v *Observation) MayTick(h *State) bool {
-	return h.isTimer() && !v.Object.Deleting() && v.holds(h, hook.ReasonTimer, nil, v.Object) && !v.declines(h, hook.ReasonTimer)
+	return h.isTimer() && !v.Object.Deleting() && v.meets(h, hook.ReasonTimer, nil, v.Object) && !v.declines(h, hook.ReasonTimer)
 }
 
 // nextTime returns the first time of a timer after a time; zero if none. The times of an
