@@ -169,18 +169,18 @@ func (c *Controller) joinBackend() {
 	}
 	c.backend = c.Backends.Join(p.ID, backendController{c}, backend.Member{Name: c.program.Name, Open: p.Notifications,
 		Indexed: p.Index != nil})
-	c.gate = index.NewGate(index.GateOptions{
+	c.gate = &index.Gate{
 		IsReleased: func(key queue.Key) bool {
 			o := c.Get(key)
 			return o != nil && c.PhaseOf(o) != controller.PhaseManaged
 		},
 		IndexesComplete: c.backend.MayCall, Add: c.Queue.Add,
-	})
+	}
 	if p.Index != nil {
-		c.feed = index.NewFeed(index.Options{
+		c.feed = &index.Feed{
 			Base: c.Base, Controller: c.program.Object, Selections: c.program.Selections(), Selects: c.rules.Selects,
 			Send: p.Index, Backend: c.backend, Gate: c.gate,
-		})
+		}
 	}
 }
 

@@ -383,6 +383,14 @@ func (d *dependents) findApplied(ctx context.Context) error {
 	return nil
 }
 
+// ownedDigest returns the digest of what responses have applied, for programs with Drift handlers.
+func (d *dependents) ownedDigest() string {
+	if !d.rules.Handles(hook.ReasonDrift) {
+		return ""
+	}
+	return d.pass.Digests.Owned(d.appliedNow())
+}
+
 // appliedNow returns the owned objects that responses applied.
 func (d *dependents) appliedNow() []*object.Object {
 	return lists.Filter(d.now, func(o *object.Object) bool { return d.memory.applied.names[appliedName(o.Ref())] })

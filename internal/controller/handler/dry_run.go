@@ -13,7 +13,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
-	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/redact"
@@ -76,9 +75,7 @@ func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult
 	p.Object, p.Calls, p.StateChanged = r.Stored, r.dry.calls, !maps.Equal(r.rules.HandledStateOf(r.Stored),
 		r.rules.HandledStateOf(p.Stored))
 	if p.SkipReason == "" {
-		p.Timers = timersOf(r.pass)
-		failed := lists.Filter(r.pass.Handlers, func(h *trigger.State) bool { return h.Entry().Failed && !r.pass.Due.Includes(h) })
-		p.GaveUp = lists.Map(failed, (*trigger.State).Title)
+		p.addIdle(r.pass)
 	}
 	return p, err
 }
@@ -122,16 +119,20 @@ func (d *dryRun) uncalledError(p *trigger.Pass) error {
 	return nil
 }
 
-// timersOf returns the next scheduled calls of the handlers that are not called now.
-func timersOf(p *trigger.Pass) []Timer {
-	var timers []Timer
-	for _, h := range p.Handlers {
-		if !p.MayTick(h) || p.Due.Includes(h) {
+// addIdle adds the handlers that are not called now: those that gave up, and those with a timer.
+func (p *DryRunResult) addIdle(of *trigger.Pass) {
+	for _, h := range of.Handlers {
+		if of.Due.Includes(h) {
 			continue
 		}
-		if at := p.NextTick(h); !at.IsZero() {
-			timers = append(timers, Timer{Handler: h.Title(), At: at, Idle: h.Idle})
+		if h.Entry().Failed {
+			p.GaveUp = append(p.GaveUp, h.Title())
+		}
+		if !of.MayTick(h) {
+			continue
+		}
+		if at := of.NextTick(h); !at.IsZero() {
+			p.Timers = append(p.Timers, Timer{Handler: h.Title(), At: at, Idle: h.Idle})
 		}
 	}
-	return timers
 }

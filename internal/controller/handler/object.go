@@ -181,11 +181,13 @@ func (w *objectWriter) condition() (hook.Condition, bool) {
 		return hook.Condition{}, false
 	}
 	now := hook.Condition{Type: trigger.ConditionHandled, Status: "True", Reason: trigger.ReasonHandled, Message: "no handler is failing"}
-	if failed := w.memory.firstError(); failed != nil {
+	gaveUp := slices.ContainsFunc(w.memory.Handlers, func(h *trigger.State) bool { return h.Entry().Failed })
+	switch failed := w.memory.firstError(); {
+	case failed != nil:
 		now.Status, now.Reason, now.Message = "False", failed.Reason, w.signature()+failed.Message
-	} else if w.memory.Throttle.IsActive() {
+	case w.memory.Throttle.IsActive():
 		now.Status, now.Reason, now.Message = "False", trigger.ReasonConflicting, w.signature()+w.memory.Throttle.Message
-	} else if previous.Status != "False" || slices.ContainsFunc(w.memory.Handlers, func(h *trigger.State) bool { return h.Entry().Failed }) {
+	case previous.Status != "False" || gaveUp:
 		// A handler may keep a condition of this type itself, with a reason of its own. Of one that gave up in an earlier
 		// process, only the condition has the error.
 		return hook.Condition{}, false

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
@@ -61,7 +60,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := r.dependents.findApplied(ctx); err != nil {
 		return err
 	}
-	r.pass.OwnedDigest = r.ownedDigest()
+	r.pass.OwnedDigest = r.dependents.ownedDigest()
 	if err := r.matchHandlers(ctx); err != nil {
 		return err
 	}
@@ -90,18 +89,10 @@ func (r *run) observe() {
 	defer r.seeCached()
 	r.object.stale = false
 	r.dependents.observe()
-	if r.pass.Observe(r.Stored, r.ownedDigest()) {
+	if r.pass.Observe(r.Stored, r.dependents.ownedDigest()) {
 		r.memory.noteStateRemoval(r.Now(), r.QueueOptions.Random)
 		r.Log.Info("another client removed the handled state; writing it again", "object", r.Stored.Ref().String())
 	}
-}
-
-// ownedDigest returns the digest of what responses have applied, for programs with Drift handlers.
-func (r *run) ownedDigest() string {
-	if !r.rules.Handles(hook.ReasonDrift) {
-		return ""
-	}
-	return r.pass.Digests.Owned(r.dependents.appliedNow())
 }
 
 // seeCached adds the values of the Secrets that a write may quote before the first call: those of the objects, and of

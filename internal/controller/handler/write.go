@@ -45,7 +45,7 @@ func (r *run) writeResponse(ctx context.Context, o *trigger.Response) error {
 		return r.dropPending()
 	}
 	done := o == nil || r.applyOwned(ctx, o)
-	r.pass.OwnedWritten(r.ownedDigest())
+	r.pass.OwnedWritten(r.dependents.ownedDigest())
 	if !done || !r.mayWrite(o) {
 		return r.refresh(ctx)
 	}
@@ -60,13 +60,18 @@ func (r *run) writeResponse(ctx context.Context, o *trigger.Response) error {
 			r.SendEvents(o.Response.Events)
 		}
 	case o != nil && o.ChangesObject() && apply.Rejected(err):
-		o.Attempt.Failed(r.Now(), r.QueueOptions.Random)
-		r.recordError(o.Call.Handler, failure.WithReason(controller.ReasonWriteFailed,
-			fmt.Errorf("handler %s: %w", o.Call.Handler.Title(), err)))
+		r.writeFailed(o, err)
 	default:
 		return r.writeError(ctx, err)
 	}
 	return r.refresh(ctx)
+}
+
+// writeFailed records a failed write as one of the handler, to be repeated without another call.
+func (r *run) writeFailed(o *trigger.Response, err error) {
+	o.Attempt.Failed(r.Now(), r.QueueOptions.Random)
+	r.recordError(o.Call.Handler, failure.WithReason(controller.ReasonWriteFailed,
+		fmt.Errorf("handler %s: %w", o.Call.Handler.Title(), err)))
 }
 
 func (r *run) writeError(ctx context.Context, err error) error {
@@ -172,23 +177,23 @@ const evictionEventDelay = 10 * time.Second
 // retries with backoff, without another call of the handler.
 func (r *run) applyOwned(ctx context.Context, o *trigger.Response) bool {
 	now := r.Now()
-	if !o.Applied && !o.Fresh && o.Attempt.Next.After(now) && !r.pass.RetriesWrites() {
+	switch {
+	case o.Applied:
+		return true
+	case !o.Fresh && o.Attempt.Next.After(now) && !r.pass.RetriesWrites():
 		return false
 	}
-	applied := o.Applied
 	err := r.dependents.applyResponse(ctx, o)
 	if r.dry != nil {
 		r.dry.notApplied = err
 	}
 	switch {
 	case err == nil:
-		if !applied {
-			if o.Attempt.Count > 0 {
-				o.Call.Handler.Failed = nil
-			}
-			o.Attempt = trigger.Attempt{}
-			delete(r.memory.evictions, o.Call.Handler)
+		if o.Attempt.Count > 0 {
+			o.Call.Handler.Failed = nil
 		}
+		o.Attempt = trigger.Attempt{}
+		delete(r.memory.evictions, o.Call.Handler)
 		return true
 	case ctx.Err() != nil:
 	case errors.Is(err, errEvictionRefused):
@@ -198,9 +203,7 @@ func (r *run) applyOwned(ctx context.Context, o *trigger.Response) bool {
 		r.pass.TakeBack(o)
 		r.pass.GiveUp(o.Call, err)
 	default:
-		o.Attempt.Failed(now, r.QueueOptions.Random)
-		r.recordError(o.Call.Handler, failure.WithReason(controller.ReasonWriteFailed,
-			fmt.Errorf("handler %s: %w", o.Call.Handler.Title(), err)))
+		r.writeFailed(o, err)
 	}
 	return false
 }

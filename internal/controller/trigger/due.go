@@ -83,11 +83,11 @@ func (v *Observation) changeCall(h *State) (Call, bool) {
 			c.Digest = v.OwnedDigest
 		}
 		if v.handlesReason(h, reason) && v.applies(reason, h) &&
-			v.holds(h, reason, c.Previous, v.Object) && !v.declines(h, reason) {
+			v.meets(h, reason, c.Previous, v.Object) && !v.declines(h, reason) {
 			return c, true
 		}
 	}
-	return v.callOf(h, hook.ReasonRelated), h.relatedChanged && v.holds(h, hook.ReasonRelated, h.Handled, v.Object)
+	return v.callOf(h, hook.ReasonRelated), h.relatedChanged && v.meets(h, hook.ReasonRelated, h.Handled, v.Object)
 }
 
 // applies reports whether a reason applies to an object, before the handler's condition. A
@@ -117,7 +117,7 @@ func (v *Observation) deletionCall(h *State) (Call, bool) {
 	e, input := h.Entry(), lasthandled.DeletionDigest(h.watched)
 	settled := e.Done || e.Failed && e.Digest == input && !h.relatedChanged && !v.RetriesCalls()
 	if settled || !h.handles(hook.ReasonDelete) || !h.Optional && !v.Rules.HasFinalizer(v.Object) ||
-		!v.holds(h, hook.ReasonDelete, nil, v.Object) || v.declines(h, hook.ReasonDelete) {
+		!v.meets(h, hook.ReasonDelete, nil, v.Object) || v.declines(h, hook.ReasonDelete) {
 		return Call{}, false
 	}
 	c := v.callOf(h, hook.ReasonDelete)
@@ -196,7 +196,7 @@ func (p *Pass) TakeEvents(events []Event) {
 			continue
 		}
 		for _, e := range events {
-			if e.New != nil && external(e.New) && p.holds(h, hook.ReasonEvent, e.Old, e.New) {
+			if e.New != nil && external(e.New) && p.meets(h, hook.ReasonEvent, e.Old, e.New) {
 				h.Events = AppendEvent(h.Events, e)
 			}
 		}

@@ -74,11 +74,11 @@ func (r *Rules) mayNeedFinalizer(o *object.Object) bool {
 // WithoutOwnFinalizers returns the finalizers of an object except that of the program and, if it
 // handles the object, those that it replaces.
 func (r *Rules) WithoutOwnFinalizers(o *object.Object) []string {
-	names := o.Finalizers()
-	if r.Selects(o) {
-		names = r.withoutReplacedFinalizers(names)
+	names := slices.DeleteFunc(o.Finalizers(), func(name string) bool { return name == r.Finalizer })
+	if !r.Selects(o) {
+		return names
 	}
-	return slices.DeleteFunc(names, func(name string) bool { return name == r.Finalizer })
+	return r.withoutReplacedFinalizers(names)
 }
 
 func (r *Rules) withoutReplacedFinalizers(names []string) []string {

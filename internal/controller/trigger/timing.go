@@ -69,13 +69,6 @@ func (t *throttle) endsAt() time.Time {
 	return t.lastRun.Add(resetAfter)
 }
 
-func (t *throttle) reset(now time.Time) (ends bool) {
-	if ends = t.IsActive() && !t.endsAt().After(now); ends {
-		*t = throttle{}
-	}
-	return ends
-}
-
 // Throttled reports whether handlers are not called for changes in this run.
 func (p *Pass) Throttled() bool {
 	return p.Throttle.blocks(p.Now()) && !p.RetriesCalls() && !p.Dry
@@ -97,7 +90,10 @@ func (p *Pass) CountChange(c Call) {
 // ends.
 func (p *Pass) CountRun(wrote bool) (starts, ends bool) {
 	if p.latestChange == nil {
-		return false, p.Throttle.reset(p.Now())
+		if ends = p.Throttle.IsActive() && !p.Throttle.endsAt().After(p.Now()); ends {
+			p.Throttle = throttle{}
+		}
+		return false, ends
 	}
 	cost := float64(p.changeCount)
 	if !wrote {
@@ -138,7 +134,7 @@ func (p *Pass) observeTimer(h *State, now time.Time) {
 
 // MayTick reports whether the handler has a timer that runs for the object.
 func (v *Observation) MayTick(h *State) bool {
-	return h.isTimer() && !v.Object.Deleting() && v.holds(h, hook.ReasonTimer, nil, v.Object) && !v.declines(h, hook.ReasonTimer)
+	return h.isTimer() && !v.Object.Deleting() && v.meets(h, hook.ReasonTimer, nil, v.Object) && !v.declines(h, hook.ReasonTimer)
 }
 
 // nextTime returns the first time of a timer after a time; zero if none. The times of an

@@ -30,8 +30,9 @@ const (
 	MaxBytes   = 4 << 20
 )
 
-// Options are what an index needs of its controller.
-type Options struct {
+// Feed sends the handled objects to the index of the process, and then each change, from Begin on. A nil Feed has nothing to
+// send.
+type Feed struct {
 	Base *controller.Base
 	// Controller is the controller as handlers see it.
 	Controller json.RawMessage
@@ -43,16 +44,11 @@ type Options struct {
 	Backend *backend.Membership
 	// Gate holds back calls until the process has what the feed sends.
 	Gate *Gate
-}
 
-// Feed sends the handled objects to the index of the process, and then each change. A nil Feed has nothing to send.
-type Feed struct {
-	Options
-
-	wake chan struct{}
 	runs sync.WaitGroup
 
 	mu    sync.Mutex
+	wake  chan struct{}
 	views []*cache.View
 	state
 }
@@ -76,9 +72,6 @@ type change struct {
 	gone   bool
 }
 
-// NewFeed returns a feed. Begin starts it.
-func NewFeed(options Options) *Feed { return &Feed{Options: options, wake: make(chan struct{}, 1)} }
-
 // Begin opens watches of the feed's own, which also deliver the controller's own writes, waits until they have
 // delivered what exists, and sends from then on until the context ends. The first list comes with Restart.
 func (f *Feed) Begin(ctx context.Context) {
@@ -86,7 +79,7 @@ func (f *Feed) Begin(ctx context.Context) {
 		return
 	}
 	f.mu.Lock()
-	f.state, f.views = state{}, nil
+	f.state, f.views, f.wake = state{}, nil, make(chan struct{}, 1)
 	f.mu.Unlock()
 	views := lists.Map(f.Selections, func(s cache.Selection) *cache.View { return f.Base.Store.Watch(s, f.Changed) })
 	for _, view := range views {

@@ -7,30 +7,19 @@ import (
 )
 
 // Gate holds back the reconciles of objects until the indexes of the process are complete and have the latest change of
-// the object. A nil Gate holds nothing back.
+// the object. A nil Gate holds nothing back. Reset opens it.
 type Gate struct {
-	GateOptions
-
-	mu sync.Mutex
-	// unsent counts the changes that are not in the index yet. waiting are the causes of the
-	// reconciles that are held back.
-	unsent  map[queue.Key]int
-	waiting map[queue.Key]queue.Causes
-}
-
-// GateOptions are what a gate needs of its controller.
-type GateOptions struct {
 	// IsReleased reports whether the controller only releases an object: its handlers are not called.
 	IsReleased func(queue.Key) bool
 	// IndexesComplete reports whether all indexes of the process are.
 	IndexesComplete func() bool
 	// Add queues an object.
 	Add func(queue.Key, queue.Cause)
-}
 
-// NewGate returns an open gate.
-func NewGate(options GateOptions) *Gate {
-	return &Gate{GateOptions: options, unsent: map[queue.Key]int{}, waiting: map[queue.Key]queue.Causes{}}
+	mu sync.Mutex
+	// unsent counts the changes that are not in the index yet. waiting are the causes of the reconciles that are held back.
+	unsent  map[queue.Key]int
+	waiting map[queue.Key]queue.Causes
 }
 
 // Holds reports whether a reconcile has to wait. It is queued again when it may go on. Objects
@@ -101,8 +90,7 @@ func (g *Gate) Reset() {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	clear(g.waiting)
-	clear(g.unsent)
+	g.unsent, g.waiting = map[queue.Key]int{}, map[queue.Key]queue.Causes{}
 }
 
 // IsHeld reports whether an object waits.
