@@ -58,20 +58,13 @@ func (p *controllerPage) ReviewCounts() []reviewCount {
 	return counts
 }
 
-func showController(req *request) error {
-	return req.renderController(func(t *processes.Info, c *inspect.Controller, p *controllerPage) (err error) {
-		if p.reviewsOnly() {
-			p.Reviews, err = req.listReviews(t.Source, c)
-			return err
-		}
-		p.Objects, err = req.listObjects(t, c)
-		return err
-	})
-}
+func showController(req *request) error { return req.renderController(false) }
+
+func showReviews(req *request) error { return req.renderController(true) }
 
 // renderController renders the page of a controller with one of its lists.
-func (req *request) renderController(load func(*processes.Info, *inspect.Controller, *controllerPage) error) error {
-	t, c, err := req.controllerInfo()
+func (req *request) renderController(reviews bool) error {
+	t, c, err := req.Controller(req.Path("process"), web.Unslug(req.Path("controller")))
 	if err != nil {
 		return err
 	}
@@ -81,13 +74,16 @@ func (req *request) renderController(load func(*processes.Info, *inspect.Control
 	if data.Lost != nil {
 		data.Caveat = ""
 	}
-	if err := load(t, c, data); err != nil {
-		return err
-	}
-	if data.Reviews != nil {
+	if reviews || data.reviewsOnly() {
 		reviewing := *c
 		reviewing.AllReplicas = true
-		data.Caveat, data.Reviews.PerReplica = t.Process.CaveatFor(&reviewing), t.Process.LeaderElection
+		data.Caveat = t.Process.CaveatFor(&reviewing)
+		data.Reviews, err = req.listReviews(t, c)
+	} else {
+		data.Objects, err = req.listObjects(t, c)
+	}
+	if err != nil {
+		return err
 	}
 	return req.Render(web.Page{Name: "controller", Title: row.ShortName, Section: "overview", Data: data})
 }
@@ -156,7 +152,7 @@ func reconcileAll(req *request) error {
 
 // patchController patches the manifest of a controller as the user.
 func (req *request) patchController(done string, change func(*inspect.Controller) map[string]any) error {
-	_, c, err := req.controller()
+	_, c, err := req.Controller(req.Path("process"), web.Unslug(req.Path("controller")))
 	if err != nil {
 		return err
 	}
@@ -168,12 +164,4 @@ func (req *request) patchController(done string, change func(*inspect.Controller
 	}
 	req.Flash(done)
 	return req.Redirect(web.ControllerURL(c.Process, c.Name))
-}
-
-// showReviews shows the reviews by a controller.
-func showReviews(req *request) error {
-	return req.renderController(func(t *processes.Info, c *inspect.Controller, p *controllerPage) (err error) {
-		p.Reviews, err = req.listReviews(t.Source, c)
-		return err
-	})
 }

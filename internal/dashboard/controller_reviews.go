@@ -39,8 +39,8 @@ type reviewRow struct {
 }
 
 // listReviews returns the reviews that the URL selects, of objects that the user may read.
-func (req *request) listReviews(source inspect.Source, c *inspect.Controller) (*reviewList, error) {
-	runs, err := inspect.QueryOne(req.Context(), req.Processes.Timeouts, source,
+func (req *request) listReviews(t *processes.Info, c *inspect.Controller) (*reviewList, error) {
+	runs, err := inspect.QueryOne(req.Context(), req.Processes.Timeouts, t.Source,
 		func(ctx context.Context, s inspect.Source) ([]inspect.Run, error) {
 			return s.Reviews(ctx, c.Name, false)
 		})
@@ -48,7 +48,9 @@ func (req *request) listReviews(source inspect.Source, c *inspect.Controller) (*
 		return nil, err
 	}
 	seen, hidden := inspect.VisibleReviews(runs, req.CanRead)
-	l := &reviewList{Filter: req.reviewFilter(), Reviewed: len(seen), Partial: hidden, Kinds: reviewedKinds(seen)}
+	l := &reviewList{
+		Filter: req.reviewFilter(), Reviewed: len(seen), Partial: hidden, PerReplica: t.Process.LeaderElection, Kinds: reviewedKinds(seen),
+	}
 	var rows []reviewRow
 	for _, run := range seen {
 		if l.Filter.Match(&run) {
@@ -67,8 +69,7 @@ func reviewSpec() *web.ListSpec[reviewRow] {
 		State:   func(r *reviewRow) string { return r.Outcome },
 		Columns: []web.ListColumn[reviewRow]{
 			{Name: "Request", Sort: "name", Compare: web.CompareText(func(r *reviewRow) string {
-				return r.Object.Namespace + "/" +
-					r.ReviewedName()
+				return r.Object.Namespace + "/" + r.ReviewedName()
 			})},
 			{Name: "Result", Sort: "result", Compare: func(a, b *reviewRow) int {
 				return cmp.Compare(slices.Index(inspect.ReviewOutcomes(), a.Outcome), slices.Index(inspect.ReviewOutcomes(), b.Outcome))
@@ -144,13 +145,13 @@ func reviewURL(run *inspect.Run) string {
 // showReview shows one review. Unlike the page of a run it needs no object: one whose creation
 // was denied may never have got a name.
 func showReview(req *request) error {
-	source, c, err := req.controller()
+	t, c, err := req.Controller(req.Path("process"), web.Unslug(req.Path("controller")))
 	if err != nil {
 		return err
 	}
 	loader := req.objects.Of(req.Request).NewLoader()
 	id, _ := strconv.ParseUint(req.Path("id"), 10, 64) // No review has the ID 0.
-	run, err := loader.Load(source.Name(), id)
+	run, err := loader.Load(t.Source.Name(), id)
 	if err != nil {
 		return err
 	}

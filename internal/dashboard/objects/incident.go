@@ -61,11 +61,7 @@ func (l *Loader) logicVersionsOf(before, after *inspect.Call, later *inspect.Run
 	if to, known := timeline.LogicVersion(after); known {
 		return logicVersions{From: from, To: to}
 	}
-	source, err := l.Source(later.Process)
-	if err != nil {
-		return logicVersions{}
-	}
-	if c, err := l.controller(source, later.Controller); err == nil && c.LogicVersion != "" {
+	if t, c, err := l.Controller(later.Process, later.Controller); err == nil && t.Err == nil && c.LogicVersion != "" {
 		return logicVersions{From: from, To: c.LogicVersion, Elsewhere: true}
 	}
 	return logicVersions{}

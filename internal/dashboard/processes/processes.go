@@ -148,13 +148,6 @@ func FetchAll[T any](ctx context.Context, p *Set, call func(context.Context, ins
 	return found, missing
 }
 
-// Controllers fetches the controllers of a process.
-func (p *Set) Controllers(ctx context.Context, source inspect.Source) ([]inspect.Controller, error) {
-	return inspect.QueryOne(ctx, p.Timeouts, source, func(ctx context.Context, s inspect.Source) ([]inspect.Controller, error) {
-		return s.Controllers(ctx)
-	})
-}
-
 // State is the state of a process that does not respond.
 type State string
 

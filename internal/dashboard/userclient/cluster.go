@@ -8,6 +8,7 @@ package userclient
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -142,3 +143,27 @@ func (r requester) Username(ctx context.Context) (string, error) {
 
 // anonymousUser is the user of requests without credentials.
 const anonymousUser = "system:anonymous"
+
+// maxClients is the number of cached clients.
+const maxClients = 256
+
+// clientKey identifies a user. It is a digest, since it includes the token.
+type clientKey [sha256.Size]byte
+
+func (u User) key() clientKey {
+	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q %v", u.Name, u.Groups, u.Token, u.OwnCredentials))
+}
+
+// Client is the API server as one user.
+type Client struct {
+	requester
+	cluster *Cluster
+	user    User
+	// access has the accessResults of accessKeys.
+	access *cache.LRUExpireCache
+	serial uint64
+}
+
+// Serial returns a number that is unique in the process. Caches use it as a key without keeping
+// the token in memory.
+func (c *Client) Serial() uint64 { return c.serial }

@@ -2,10 +2,13 @@ package userclient
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"net"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,4 +78,22 @@ func parseFieldErrors(message string) []FieldError {
 		found = append(found, FieldError{m[2], "must be of type " + m[3] + ": \"" + m[1] + "\""})
 	}
 	return found
+}
+
+// IsUnreachable reports whether an error means that nothing responded.
+func IsUnreachable(err error) bool {
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return true
+	}
+	return errors.Is(err, ErrUnreachable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, syscall.ECONNREFUSED) ||
+		apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
+}
+
+// AffectsAllObjects reports whether an error is not about one object: the API server is
+// unreachable or overloaded, or the user is unauthorized or has left.
+func AffectsAllObjects(err error) bool {
+	if _, later := apierrors.SuggestsClientDelay(err); apierrors.IsTooManyRequests(err) && !later {
+		return false // A webhook can return that too.
+	}
+	return IsUnreachable(err) || apierrors.IsUnauthorized(err) || errors.Is(err, context.Canceled)
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -12,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -178,6 +180,24 @@ func (req *Request) Source(process string) (inspect.Source, error) {
 	return nil, NotFound("Process %s is unknown or has stopped.", process)
 }
 
+// Controller returns a controller that the user may see, and its process. What a process that does not respond said last counts.
+func (req *Request) Controller(process, name string) (*processes.Info, *inspect.Controller, error) {
+	source, err := req.Source(process)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := req.Processes.FetchOne(req.Context(), source)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range t.Controllers {
+		if c := &t.Controllers[i]; c.Name == name && inspect.CanView(c, req.Can) {
+			return &t, c, nil
+		}
+	}
+	return nil, nil, cmp.Or(req.AccessError(), NotFound("Process %s runs no controller %s, or you cannot get it.", process, name))
+}
+
 // RefFromURL returns the object in the URL.
 func (req *Request) RefFromURL() (object.Ref, error) {
 	kind, err := req.PathKind()
@@ -199,9 +219,6 @@ func (req *Request) RefFromURL() (object.Ref, error) {
 func (req *Request) CanRead(kind object.Kind, namespace string) bool {
 	return req.Can("get", kind, "", "") || namespace != "" && req.Can("get", kind, namespace, "")
 }
-
-// CanSee reports whether the user may see a controller.
-func (req *Request) CanSee(c *inspect.Controller) bool { return inspect.CanView(c, req.Can) }
 
 // Refusal returns a message if the user may not do something.
 func (req *Request) Refusal(verb string, ref object.Ref) string {
