@@ -8,7 +8,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// controllerPage is the data of a controller's page.
 type controllerPage struct {
 	processes.ControllerRow
 	// Objects or Reviews are what the page lists; the other is nil.
@@ -35,7 +34,6 @@ func (p *controllerPage) ObjectCount() int {
 	return p.Controller.Objects
 }
 
-// ReviewsURL returns the reviews of the controller.
 func (p *controllerPage) ReviewsURL() string { return web.ReviewsURL(p.Process, p.Name, object.Ref{}) }
 
 // reviewCount is the number of reviews with one outcome since the process started.
@@ -44,7 +42,6 @@ type reviewCount struct {
 	Count   uint64
 }
 
-// ReviewCounts returns the number of reviews by outcome.
 func (p *controllerPage) ReviewCounts() []reviewCount {
 	counts := []reviewCount{{Outcome: inspect.ReviewAllowed}, {Outcome: inspect.ReviewMutated}, {Outcome: inspect.ReviewDenied},
 		{Outcome: inspect.ReviewFailed}}
@@ -94,7 +91,6 @@ const (
 	goProgramReason          = "This controller is part of a Go program. To suspend it, stop the program or pause its objects."
 )
 
-// controllerActions returns the actions for a controller.
 func (req *request) controllerActions(c *inspect.Controller) []web.Action {
 	page := web.ControllerURL(c.Process, c.Name)
 	reconcile := web.Action{Label: "Reconcile all", Icon: "again", Post: true, URL: page + "/reconcile"}
@@ -150,7 +146,6 @@ func reconcileAll(req *request) error {
 		func(*inspect.Controller) map[string]any { return web.ReconcilePatch(req.Request) })
 }
 
-// patchController patches the manifest of a controller as the user.
 func (req *request) patchController(done string, change func(*inspect.Controller) map[string]any) error {
 	_, c, err := req.Controller(req.Path("process"), web.Unslug(req.Path("controller")))
 	if err != nil {

@@ -185,7 +185,6 @@ type kindOption struct {
 	Current     bool
 }
 
-// KindOptions returns the kinds to filter by.
 func (l *objectList) KindOptions() []kindOption {
 	return kindOptions(l.Kinds, l.Query.Group, l.Query.Kind)
 }

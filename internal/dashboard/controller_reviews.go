@@ -31,7 +31,6 @@ type reviewList struct {
 	Kinds []object.Kind
 }
 
-// reviewRow is a review in a list.
 type reviewRow struct {
 	inspect.Run
 	*inspect.Review
@@ -82,7 +81,6 @@ func reviewSpec() *web.ListSpec[reviewRow] {
 	}
 }
 
-// reviewedKinds returns the kinds of the reviewed objects.
 func reviewedKinds(runs []inspect.Run) (kinds []object.Kind) {
 	for i := range runs {
 		kind := runs[i].Object.Kind
@@ -97,7 +95,6 @@ func newReviewRow(run inspect.Run) reviewRow {
 	return reviewRow{Run: run, Review: run.Review(), Webhook: run.Steps[0].Call.Name, URL: reviewURL(&run)}
 }
 
-// Message returns what the review said.
 func (r reviewRow) Message() string { return r.ReviewMessage() }
 
 // HasPage reports whether the object may have a page. One that was denied may have any name.
@@ -109,12 +106,10 @@ func (r reviewRow) HasPage() bool {
 // maxNameLength is the length of the longest name that the API server stores.
 const maxNameLength = 253
 
-// IsBad reports whether the request was not allowed.
 func (r reviewRow) IsBad() bool {
 	return r.Outcome == inspect.ReviewDenied || r.Outcome == inspect.ReviewFailed
 }
 
-// reviewFilter returns the filter in the URL.
 func (req *request) reviewFilter() inspect.ReviewFilter {
 	f := inspect.ReviewFilter{
 		Namespace: req.Query("ns"), ObjectName: req.Query("name"), User: req.Query("user"), Text: strings.ToLower(req.Query("q")),
@@ -129,15 +124,12 @@ func (req *request) reviewFilter() inspect.ReviewFilter {
 // reviewOperations returns the operations to filter by.
 func reviewOperations() []string { return []string{"create", "update", "delete", "connect"} }
 
-// Operations returns the operations to filter by.
 func (*reviewList) Operations() []string { return reviewOperations() }
 
-// KindOptions returns the kinds to filter by.
 func (l *reviewList) KindOptions() []kindOption {
 	return kindOptions(l.Kinds, l.Filter.Kind.Group, l.Filter.Kind.Kind)
 }
 
-// reviewURL returns the page of a review.
 func reviewURL(run *inspect.Run) string {
 	return web.ControllerURL(run.Process, run.Controller) + "/reviews/" + strconv.FormatUint(run.ID, 10)
 }
@@ -170,17 +162,14 @@ func showReview(req *request) error {
 	return req.Render(web.Page{Name: "review", Title: p.Entry.Headline, Section: "overview", Static: true, Data: p})
 }
 
-// reviewPage is the data of a review's page.
 type reviewPage struct {
 	objects.RunPage
 	Row        reviewRow
 	Controller *inspect.Controller
 }
 
-// ControllerName is the name of the controller without its group.
 func (p *reviewPage) ControllerName() string { return processes.ShortName(p.Controller.Name) }
 
-// ReviewsURL returns the reviews of the controller.
 func (p *reviewPage) ReviewsURL() string {
 	return web.ReviewsURL(p.Controller.Process, p.Controller.Name, object.Ref{})
 }

@@ -39,7 +39,6 @@ type eventStream struct {
 	lastChange time.Time
 }
 
-// streamEvents sends events to a page while it is open.
 func streamEvents(req *request) error {
 	l := &eventStream{
 		request: req, out: http.NewResponseController(req.W),

@@ -17,7 +17,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Filtered reports whether a filter is set.
 func (p *kindPage) Filtered() bool { return p.Name != "" || p.Labels != "" || p.State != "" }
 
 // Heading returns the plural of the kind, such as "NetworkPolicies".
@@ -30,7 +29,6 @@ func (p *kindPage) Heading() string {
 	return name[:same] + plural[same:]
 }
 
-// UnlistedNamespace returns the selected namespace if it is not in the list.
 func (p *kindPage) UnlistedNamespace() string {
 	if slices.Contains(p.Namespaces, p.Namespace) {
 		return ""
@@ -85,7 +83,6 @@ func (req *request) namespaceMissing(name string) bool {
 	return apierrors.IsNotFound(err)
 }
 
-// setActions sets what the user may do.
 func (req *request) setActions(data *kindPage) {
 	data.CanEdit = req.Can("patch", data.Kind, data.Namespace, "")
 	data.CanDelete = req.Can("delete", data.Kind, data.Namespace, "")
@@ -99,7 +96,6 @@ func (req *request) setActions(data *kindPage) {
 	}
 }
 
-// listRows lists the objects of the page.
 func (req *request) listRows(data *kindPage, all []processes.Info) error {
 	query := userclient.TableQuery{
 		Namespace: data.Namespace, Labels: data.Labels, Limit: pageRows, Continue: req.Query("continue"),
@@ -227,7 +223,6 @@ const (
 	wholePageSize = 500
 )
 
-// listWhole reads the objects, and sorts and filters them.
 func (req *request) listWhole(data *kindPage, query userclient.TableQuery, all []processes.Info) error {
 	query.Limit, query.Continue = wholePageSize, ""
 	for seen := 0; ; {

@@ -17,7 +17,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// kindPage is the data of the page of a kind.
 type kindPage struct {
 	object.Kind
 	// Namespace, Name and Labels are the filters.
@@ -45,7 +44,6 @@ type kindPage struct {
 	Problem *web.Problem
 }
 
-// objectRow is one object.
 type objectRow struct {
 	userclient.Row
 	Ref object.Ref
@@ -129,7 +127,6 @@ func (req *request) addStates(data *kindPage, all []processes.Info) {
 	}
 }
 
-// addNote adds a remark about the list.
 func (p *kindPage) addNote(text string) { p.Note = strings.TrimSpace(p.Note + " " + text) }
 
 // fetchKind returns the states of the objects of the page from a process. After an error they are
@@ -160,7 +157,6 @@ func (req *request) fetchKind(data *kindPage, t *processes.Info) ([]kindStates, 
 		})
 }
 
-// query selects the objects of the page.
 func (p *kindPage) query(limit int) inspect.Query {
 	return inspect.Query{Group: p.Group, Kind: p.Kind.Kind, Namespace: p.Namespace, Sort: "name", Limit: limit}
 }
@@ -206,7 +202,6 @@ func (p *kindPage) addUnwatched(c *inspect.Controller, state inspect.State) {
 	}
 }
 
-// redactStates removes what the user may not read.
 func (req *request) redactStates(states []inspect.ObjectState) []inspect.ObjectState {
 	for i := range states {
 		states[i] = inspect.RedactState(states[i], req.CanRead)
@@ -230,5 +225,4 @@ func (p *kindPage) joinStates(states []inspect.ObjectState) {
 	}
 }
 
-// pageRows is the number of rows on a page.
 const pageRows = 100

@@ -11,7 +11,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
-// overview is the data of the first page.
 type overview struct {
 	Processes   []processCard
 	Controllers *web.List[processes.ControllerRow]
@@ -78,7 +77,6 @@ func (req *request) buildOverview() overview {
 	return o
 }
 
-// controllerSpec is the list of controllers.
 func controllerSpec() *web.ListSpec[processes.ControllerRow] {
 	return &web.ListSpec[processes.ControllerRow]{
 		Target: "overview", One: "controller", More: "controllers", Label: "States", States: processes.ControllerStates(), Default: "state",
@@ -127,7 +125,6 @@ func (req *request) countUnwatched(rows []processes.ControllerRow) {
 // maxCounted limits the controllers whose objects the API server counts.
 const maxCounted = 50
 
-// count adds a controller to the sums.
 func (o *overview) count(row *processes.ControllerRow) {
 	o.Objects += row.Objects
 	o.Failing += row.Failing

@@ -44,7 +44,6 @@ type paletteItem struct {
 	rank               int
 }
 
-// ResultCount returns the number of results.
 func (p *palettePage) ResultCount() (n int) {
 	for _, g := range p.Groups {
 		n += len(g.Items)

@@ -11,7 +11,6 @@ type pages struct {
 	objects *objects.Pages
 }
 
-// request is a request to one of the pages.
 type request struct {
 	*web.Request
 	*pages

@@ -18,7 +18,6 @@ type resourcesPage struct {
 	Others []string
 }
 
-// kindRow is a kind and its controllers.
 type kindRow struct {
 	object.Kind
 	Controllers []processes.ControllerRow
@@ -58,7 +57,6 @@ func showResources(req *request) error {
 	return req.Render(web.Page{Name: "resources", Title: "Resources", Section: "resources", Data: data})
 }
 
-// kindSpec is a list of kinds.
 func kindSpec(controllers string) *web.ListSpec[*kindRow] {
 	return &web.ListSpec[*kindRow]{
 		Target: "resources", One: "kind", More: "kinds", Label: "Health of the controllers", States: processes.ControllerStates(),

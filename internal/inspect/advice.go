@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
-	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // Advice tells the user what to do about a fault.
@@ -20,9 +19,6 @@ type Advice struct {
 	// Waits reports that a retry cannot help before something else changes, which Setpoint notices.
 	Waits bool
 }
-
-// FaultOf classifies an error; nil if it is of no known kind.
-func FaultOf(err error) *Fault { return record.FaultOf(err) }
 
 // AdviceFor returns the advice for a fault, which may be nil.
 func AdviceFor(f *Fault) Advice {

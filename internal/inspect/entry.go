@@ -104,7 +104,6 @@ type objectKey struct {
 	namespace, name string
 }
 
-// objectKeyOf returns the key of a run's object.
 func objectKeyOf(run *Run) objectKey {
 	return objectKey{run.Object.GroupKind(), run.Object.Plural, run.Object.Namespace, run.Object.Name}
 }

@@ -96,7 +96,6 @@ func (b *History) addNoop(run *Run) {
 	}
 }
 
-// controller returns the history of a controller.
 func (b *History) controller(controller string) *controllerHistory {
 	s := b.controllers[controller]
 	if s == nil {
@@ -117,7 +116,6 @@ func (b *History) trim() {
 	}
 }
 
-// bytes returns the memory used.
 func (b *History) bytes() (sum int) {
 	for _, s := range b.controllers {
 		sum += s.bytes
@@ -343,7 +341,6 @@ func (d *objectHistory) clearNext(run *Run) {
 	}
 }
 
-// add adds the newest run.
 func (s *controllerHistory) add(e *entry, run *Run) {
 	d := s.objects[e.key]
 	if d == nil {
@@ -413,14 +410,12 @@ func (s *controllerHistory) shrink() bool {
 	return true
 }
 
-// strip drops the bodies of a run.
 func (s *controllerHistory) strip(e *entry) {
 	s.bytes -= e.size
 	e.strip()
 	s.bytes += e.size
 }
 
-// remove removes a run.
 func (s *controllerHistory) remove(e *entry) {
 	at := slices.Index(s.entries, e)
 	if at == 0 { // As most are: without a move of the others.

@@ -51,7 +51,6 @@ func StateOf(c *record.ObjectState) State {
 	return StateSynced
 }
 
-// defaultLimit is the default page size.
 const defaultLimit = 100
 
 // NewPage filters, sorts and pages objects.
@@ -153,7 +152,6 @@ func (q *Query) order() func(a, b *ManagedObject) int {
 	return func(a, b *ManagedObject) int { return cmp.Compare(a.rank, b.rank) }
 }
 
-// rank returns the index of a state in States.
 func rank(s State) int { return slices.Index(states[:], s) }
 
 // View returns the state of the object.
@@ -227,5 +225,4 @@ func (s LabelSelector) IsZero() bool { return s.selector == nil || s.selector.Em
 // Equal reports whether both select the same objects.
 func (s LabelSelector) Equal(other LabelSelector) bool { return s.String() == other.String() }
 
-// matches reports whether an object with these labels is selected.
 func (s LabelSelector) matches(of object.Labels) bool { return s.IsZero() || s.selector.Matches(of) }

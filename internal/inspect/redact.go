@@ -71,7 +71,6 @@ func CanReadAll(run Run, may func(kind object.Kind, namespace string) bool) bool
 	return all
 }
 
-// redactor redacts for one reader.
 type redactor struct {
 	may     func(object.Kind, string) bool
 	plurals map[object.GroupKind]object.Kind
@@ -86,7 +85,6 @@ type redactor struct {
 // hiddenErrorPrefix is the length that identifies an error whose end may be cut off.
 const hiddenErrorPrefix = 40
 
-// repeatsHiddenError reports whether a text repeats a hidden error.
 func (r *redactor) repeatsHiddenError(text string) bool {
 	return slices.ContainsFunc(r.hiddenErrors, func(refusal string) bool {
 		return strings.Contains(text, refusal[:min(len(refusal), hiddenErrorPrefix)])
@@ -309,7 +307,6 @@ func RedactController(c Controller, may AccessCheck) Controller {
 	return c
 }
 
-// hiddenMessage replaces messages about objects.
 const hiddenMessage = "hidden, because it may quote objects that you cannot get"
 
 func canReadErrors(c *Controller, may AccessCheck) bool {
@@ -328,7 +325,6 @@ func Readable(kinds []object.Kind, namespace string, may func(kind object.Kind, 
 	return lists.Filter(kinds, func(k object.Kind) bool { return may(k, k.Within(namespace)) })
 }
 
-// hideTokens replaces the tokens in a run by the mask.
 func hideTokens(run Run) Run {
 	hide := func(raw json.RawMessage) json.RawMessage { return redact.HideTokens(raw, redact.Mask) }
 	return redact.EachText(run, func(text string) string { return string(hide(json.RawMessage(text))) }, hide)

@@ -51,7 +51,6 @@ func (s *series) add(run *Run) {
 	s.seen++
 }
 
-// advance moves to the point of a time.
 func (s *series) advance(at time.Time) {
 	number := max(at.Unix(), 0) / int64(pointInterval/time.Second)
 	if s.ring == nil {
@@ -95,10 +94,8 @@ func quantile(of []time.Duration, part float64) time.Duration {
 	return sorted[min(int(part*float64(len(sorted))), len(sorted)-1)]
 }
 
-// callKey is the name and outcome of calls.
 type callKey struct{ what, outcome string }
 
-// callCounter counts the calls of one callKey.
 type callCounter struct {
 	count uint64
 	// took are the latest durations.

@@ -69,7 +69,6 @@ func QueryAll[T any](ctx context.Context, p *Timeouts, all []Source, call func(c
 	return responses
 }
 
-// timeoutFor returns the timeout for a process.
 func (p *Timeouts) timeoutFor(s Source, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -140,45 +140,46 @@ func (a *Record) EventSent(event hook.Event) {
 
 // Failed records the error of the run, in a summary too. The first error wins.
 func (a *Record) Failed(err error) {
-	if a == nil || err == nil {
+	a.locked(func() {
+		if a.run.Err == nil {
+			a.run.Err = err
+		}
+	})
+}
+
+// Error returns the error of the run so far.
+func (a *Record) Error() (err error) {
+	a.locked(func() { err = a.run.Err })
+	return err
+}
+
+// Steps returns the number of steps so far.
+func (a *Record) Steps() (n int) {
+	a.locked(func() { n = len(a.run.Steps) })
+	return n
+}
+
+// Refused returns the distinct locations of refused writes so far.
+func (a *Record) Refused() (refused []Location) {
+	a.locked(func() { refused = slices.Clone(a.refused) })
+	return refused
+}
+
+func (a *Record) locked(do func()) {
+	if a == nil {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.run.Err == nil {
-		a.run.Err = err
-	}
-}
-
-// Error returns the error of the run so far.
-func (a *Record) Error() error {
-	if a == nil {
-		return nil
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.run.Err
+	do()
 }
 
 // addRefused records the location of a refused write, in a summary too: the stored error
 // may quote the API server's response.
 func (a *Record) addRefused(resource object.Resource, namespace string) {
-	if a == nil {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.refused = AddLocations(a.refused, Location{object.KindOf(resource), strings.Clone(namespace)})
-}
-
-// Refused returns the distinct locations of refused writes so far.
-func (a *Record) Refused() []Location {
-	if a == nil {
-		return nil
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.Clone(a.refused)
+	a.locked(func() {
+		a.refused = AddLocations(a.refused, Location{object.KindOf(resource), strings.Clone(namespace)})
+	})
 }
 
 // AddLocations appends to locations those of more that it lacks.
@@ -215,14 +216,4 @@ func (a *Record) Finish(outcome Outcome) Run {
 // IsNoop reports whether the run changed nothing and is not worth storing.
 func (r *Run) IsNoop() bool {
 	return len(r.Steps) == 0 && (r.Outcome == Skipped || r.Outcome == Postponed && r.Err == nil)
-}
-
-// Steps returns the number of steps so far.
-func (a *Record) Steps() int {
-	if a == nil {
-		return 0
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return len(a.run.Steps)
 }

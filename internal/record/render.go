@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -95,20 +96,17 @@ func (c *Call) render(about object.GroupKind, whole bool) *Call {
 
 func (p *Planned) render(whole bool) *Planned {
 	planned := Planned{Actions: slices.Clone(p.Actions), Unchanged: p.Unchanged}
-	for _, stage := range p.Stages {
-		for i := range stage {
-			a := &stage[i]
-			action := Action{Verb: string(a.Verb), Object: a.Resource.Ref(a.Ref.Namespace, a.Ref.Name), Reason: a.Reason}
-			if whole {
-				action.Changes, _ = plan.Diff(*a) // Without changes, if an object is malformed.
-			}
-			planned.Actions = append(planned.Actions, action)
-		}
-	}
-	for i := range planned.Actions {
-		if !whole {
+	if !whole {
+		for i := range planned.Actions {
 			planned.Actions[i].Changes = nil
 		}
+	}
+	for _, a := range slices.Concat(p.Stages...) {
+		action := Action{Verb: string(a.Verb), Object: a.Resource.Ref(a.Ref.Namespace, a.Ref.Name), Reason: a.Reason}
+		if whole {
+			action.Changes, _ = plan.Diff(a) // Without changes, if an object is malformed.
+		}
+		planned.Actions = append(planned.Actions, action)
 	}
 	return &planned
 }
@@ -142,10 +140,7 @@ func (r *Run) causeTexts() []string {
 		list = append(list, queue.Cause{Kind: queue.Start}) // It may have been displaced by other causes.
 	}
 	slices.SortStableFunc(list, func(a, b queue.Cause) int { return cmp.Compare(causeRank(a.Kind), causeRank(b.Kind)) })
-	causes := make([]string, 0, len(list)+1)
-	for _, cause := range list {
-		causes = append(causes, describeCause(cause))
-	}
+	causes := append([]string{}, lists.Map(list, describeCause)...)
 	if more > 0 {
 		causes = append(causes, fmt.Sprintf("and %d more", more))
 	}
@@ -169,7 +164,6 @@ func causeRank(kind queue.CauseKind) int {
 	return 4
 }
 
-// describeCause returns the text of a cause.
 func describeCause(cause queue.Cause) string {
 	switch cause.Kind {
 	case queue.ParentChanged:

@@ -2,43 +2,41 @@ package record
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // EachObject calls a function with each object of the request, and with other JSON in it.
 func (q *Request) EachObject(visit func(json.RawMessage)) {
-	for _, groups := range q.groups() {
-		for i := range groups {
-			for k := range groups[i].Objects {
-				visit(groups[i].Objects[k].Object)
-			}
-		}
-	}
-	each := func(all ...json.RawMessage) {
-		for _, raw := range all {
-			visit(raw)
+	for _, group := range slices.Concat(q.groups()...) {
+		for i := range group.Objects {
+			visit(group.Objects[i].Object)
 		}
 	}
 	switch {
 	case q.Sync != nil:
-		each(q.Sync.Controller, q.Sync.Parent)
+		visitAll(visit, q.Sync.Controller, q.Sync.Parent)
 	case q.Customize != nil:
-		each(q.Customize.Controller, q.Customize.Parent)
+		visitAll(visit, q.Customize.Controller, q.Customize.Parent)
 	case q.Handler != nil:
-		each(q.Handler.Controller, q.Handler.Object, q.Handler.PreviousState, q.Handler.Progress)
+		visitAll(visit, q.Handler.Controller, q.Handler.Object, q.Handler.PreviousState, q.Handler.Progress)
 		for _, c := range q.Handler.Changes {
-			each(c.From, c.To)
+			visitAll(visit, c.From, c.To)
 		}
 	case q.Review != nil:
-		each(q.Review.Controller, q.Review.Object, q.Review.OldObject)
+		visitAll(visit, q.Review.Controller, q.Review.Object, q.Review.OldObject)
 	}
 }
 
-// groups returns the groups of objects.
+func visitAll(visit func(json.RawMessage), all ...json.RawMessage) {
+	for _, raw := range all {
+		visit(raw)
+	}
+}
+
 func (q *Request) groups() [][]hook.Group {
 	switch {
 	case q.Sync != nil:
@@ -51,23 +49,18 @@ func (q *Request) groups() [][]hook.Group {
 
 // EachObject calls a function with each object of the response, and with other JSON in it.
 func (r *Response) EachObject(visit func(json.RawMessage)) {
-	each := func(all ...json.RawMessage) {
-		for _, raw := range all {
-			visit(raw)
-		}
-	}
 	if s := r.Sync; s != nil {
-		each(s.Status)
-		each(s.Children...)
+		visit(s.Status)
+		visitAll(visit, s.Children...)
 	}
 	if h := r.Handler; h != nil {
-		each(h.Patch, h.Status, h.Progress)
+		visitAll(visit, h.Patch, h.Status, h.Progress)
 		for _, applied := range h.Apply {
-			each(applied.Object)
+			visit(applied.Object)
 		}
 	}
 	if v := r.Review; v != nil {
-		each(v.Object, v.Patch, v.JSONPatch)
+		visitAll(visit, v.Object, v.Patch, v.JSONPatch)
 	}
 }
 
@@ -96,7 +89,9 @@ func (r *Run) Values(key *redact.Key) *redact.Values {
 		case s.Call != nil:
 			See(values, r.Object.GroupKind(), &s.Call.Sent, &s.Call.Received)
 		case s.Plan != nil:
-			addPlan(values, s.Plan.Stages)
+			for _, a := range slices.Concat(s.Plan.Stages...) {
+				addSecrets(values, a.Before, a.After)
+			}
 		case s.Write != nil:
 			addSecrets(values, s.Write.Before, s.Write.After)
 		}
@@ -123,15 +118,6 @@ func addSecrets(values *redact.Values, objects ...*object.Object) {
 	for _, o := range objects {
 		if o != nil && o.GroupKind().IsSecret() {
 			values.See(false, func(visit func(json.RawMessage)) { visit(o.JSON()) })
-		}
-	}
-}
-
-// addPlan adds the values of the Secrets that a plan writes.
-func addPlan(values *redact.Values, stages [][]plan.Action) {
-	for _, stage := range stages {
-		for i := range stage {
-			addSecrets(values, stage[i].Before, stage[i].After)
 		}
 	}
 }

@@ -81,7 +81,6 @@ func renderReview(c *Call, about object.GroupKind, whole bool) *Review {
 	return review
 }
 
-// brief returns the review without details.
 func (r *Review) brief() *Review {
 	brief := *r
 	brief.Groups, brief.Requested, brief.Changes = nil, nil, nil
@@ -132,7 +131,6 @@ func mutations(r *hook.ReviewRequest, patch json.RawMessage, whole bool) (change
 	return changes, more
 }
 
-// patchOperation is an operation of a JSON patch.
 type patchOperation struct {
 	Op, Path, From string
 	Value          json.RawMessage
@@ -172,7 +170,6 @@ func (o *patchOperation) values(in json.RawMessage) (from, to json.RawMessage) {
 	return valueAt(in, o.Path), to
 }
 
-// pointer splits a JSON pointer.
 func pointer(path string) []string {
 	names := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	for i, name := range names {

@@ -99,34 +99,29 @@ func (r *Recorder) Record(ctx context.Context, sink Sink) error {
 	ticker := time.NewTicker(sink.FlushInterval())
 	defer ticker.Stop()
 	for {
+		var err error
 		select {
 		case run := <-r.queue:
-			r.queued.Add(-run.bytes)
-			if err := r.write(sink, &run.Run); err != nil {
-				return err
-			}
+			err = r.write(sink, run)
 		case <-ticker.C:
-			if err := r.flush(sink); err != nil {
-				return err
-			}
+			err = r.flush(sink)
 		case <-ctx.Done():
 			return r.drain(sink)
+		}
+		if err != nil {
+			return err
 		}
 	}
 }
 
 // drain writes what waits.
 func (r *Recorder) drain(sink Sink) error {
-	for {
-		select {
-		case run := <-r.queue:
-			if err := r.write(sink, &run.Run); err != nil {
-				return err
-			}
-		default:
-			return r.flush(sink)
+	for len(r.queue) > 0 {
+		if err := r.write(sink, <-r.queue); err != nil {
+			return err
 		}
 	}
+	return r.flush(sink)
 }
 
 func (r *Recorder) flush(sink Sink) error {
@@ -140,9 +135,9 @@ func (r *Recorder) flush(sink Sink) error {
 	return w.Flush()
 }
 
-// write writes the calls of a run.
-func (r *Recorder) write(sink Sink, run *record.Run) error {
-	calls := *run
+func (r *Recorder) write(sink Sink, run queuedRun) error {
+	r.queued.Add(-run.bytes)
+	calls := run.Run
 	calls.Secrets = run.Values(r.key) // Those of all steps.
 	calls.Steps = lists.Filter(run.Steps, isRecorded)
 	masked := calls.Masked(r.key)
@@ -175,11 +170,16 @@ type Recorders struct {
 
 // Ran passes a run to the recorders.
 func (rs *Recorders) Ran(run *record.Run) {
-	if all := rs.all.Load(); all != nil {
-		for _, r := range *all {
-			r.Ran(run)
-		}
+	for _, r := range rs.list() {
+		r.Ran(run)
 	}
+}
+
+func (rs *Recorders) list() []*Recorder {
+	if all := rs.all.Load(); all != nil {
+		return *all
+	}
+	return nil
 }
 
 // Add adds a recorder until remove is called.
@@ -196,14 +196,7 @@ func (rs *Recorders) Add(r *Recorder) (remove func()) {
 func (rs *Recorders) set(change func([]*Recorder) []*Recorder) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	var all []*Recorder
-	if old := rs.all.Load(); old != nil {
-		all = slices.Clone(*old)
-	}
-	if all = change(all); len(all) == 0 {
-		rs.all.Store(nil)
-		return
-	}
+	all := change(slices.Clone(rs.list()))
 	rs.all.Store(&all)
 }
 

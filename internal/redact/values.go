@@ -205,7 +205,6 @@ type logHandler struct {
 	values *Values
 }
 
-// Handle implements slog.Handler.
 func (h *logHandler) Handle(ctx context.Context, line slog.Record) error {
 	masked := slog.NewRecord(line.Time, line.Level, h.values.Text(line.Message), line.PC)
 	line.Attrs(func(a slog.Attr) bool {
@@ -229,7 +228,6 @@ func (h *logHandler) attr(a slog.Attr) slog.Attr {
 	}
 }
 
-// WithAttrs implements slog.Handler.
 func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &logHandler{h.Handler.WithAttrs(h.attrs(attrs)), h.values}
 }
@@ -242,7 +240,6 @@ func (h *logHandler) attrs(all []slog.Attr) []slog.Attr {
 	return masked
 }
 
-// WithGroup implements slog.Handler.
 func (h *logHandler) WithGroup(name string) slog.Handler {
 	return &logHandler{h.Handler.WithGroup(name), h.values}
 }
@@ -307,7 +304,6 @@ func encodedTwice(value []byte) string {
 // headBytes is how much of a value is enough to recognize it, so that a quote may be cut.
 const headBytes = 24
 
-// add adds a value in a form.
 func (x *index) add(value string, as form, by string, alone bool) {
 	n := &needle{value: value, by: by, form: as, head: as([]byte(value[:min(len(value), headBytes)])), alone: alone}
 	if len(n.head) < minValue {
@@ -393,7 +389,6 @@ func commonPrefix(a, b string) (size int) {
 	return size
 }
 
-// isWord reports whether a byte is a letter or a digit.
 func isWord(b byte) bool {
 	return '0' <= b && b <= '9' || 'a' <= b|0x20 && b|0x20 <= 'z'
 }

@@ -18,7 +18,6 @@ func (g *Authenticator) IsPrivate() bool { return g.options.Token != "" }
 // the token.
 func (g *Authenticator) privateSession() string { return g.digest("session " + g.options.Token) }
 
-// signInPrivate lets the user of a token in.
 func (g *Authenticator) signInPrivate(w http.ResponseWriter, r *http.Request, token string) error {
 	if !hmac.Equal([]byte(token), []byte(g.options.Token)) {
 		return userclient.ErrBadToken

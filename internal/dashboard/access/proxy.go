@@ -12,7 +12,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// usesProxyAuth reports whether a trusted proxy authenticated the user.
 func (g *Authenticator) usesProxyAuth(r *http.Request) bool {
 	if g.options.Headers.User == "" || !g.isProxy(remoteAddr(r)) {
 		return false
@@ -20,7 +19,6 @@ func (g *Authenticator) usesProxyAuth(r *http.Request) bool {
 	return r.Header.Get(g.options.Headers.User) != "" || bearerToken(r) != ""
 }
 
-// bearerToken returns the token of the Authorization header.
 func bearerToken(r *http.Request) string {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -72,7 +70,6 @@ func proxyGroups(values []string, prefix string) []string {
 	return all
 }
 
-// authenticatedGroup is the group of all authenticated users.
 const authenticatedGroup = "system:authenticated"
 
 // bearerUser returns the user of a forwarded token. The session is identified by the token

@@ -117,7 +117,6 @@ func (g *Authenticator) cookieName(r *http.Request) string {
 	return "setpoint"
 }
 
-// sessionUser returns the user of the session cookie.
 func (g *Authenticator) sessionUser(r *http.Request) (*userclient.User, error) {
 	cookie, err := r.Cookie(g.cookieName(r))
 	if err != nil || cookie.Value == "" {

@@ -12,7 +12,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// showCreate shows the form for a new object.
 func showCreate(req *request) error {
 	kind, err := req.PathKind()
 	if err != nil {
@@ -39,7 +38,6 @@ func showCreate(req *request) error {
 	return req.renderDraft(d, 0)
 }
 
-// skeleton returns the YAML to start with.
 func (d *draft) skeleton(namespace string) map[string]any {
 	metadata := map[string]any{"name": ""}
 	if d.Namespaced {
@@ -134,7 +132,6 @@ func (req *request) applyButton(d *draft) bool {
 	return true
 }
 
-// showEdit shows the YAML of an object.
 func showEdit(req *request) error {
 	ref, err := req.RefFromURL()
 	if err != nil {

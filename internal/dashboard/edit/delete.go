@@ -23,7 +23,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// deletePage is the data of the delete page.
 type deletePage struct {
 	object.Ref
 	// Finalizers delay the deletion. Deleting reports that it was requested before.
@@ -67,7 +66,6 @@ func (d dependent) Indent() string {
 // confirmThreshold is the number of dependents above which the user must type the name.
 const confirmThreshold = 10
 
-// showDelete shows what will be deleted.
 func showDelete(req *request) error {
 	data, err := req.loadDelete()
 	if err != nil {
@@ -136,12 +134,10 @@ func (data *deletePage) Counted() []userclient.KindCount {
 	return counted
 }
 
-// Uncounted returns the contents that could not be counted.
 func (data *deletePage) Uncounted() []userclient.KindCount {
 	return lists.Filter(data.Contents, func(t userclient.KindCount) bool { return t.Err != nil })
 }
 
-// ContentsURL returns the page that lists the contents of a kind.
 func (data *deletePage) ContentsURL(kind object.Kind) string {
 	if data.Kind.Kind != "Namespace" {
 		return web.ResourceURL(kind)

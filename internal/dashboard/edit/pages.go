@@ -31,7 +31,6 @@ func New(objects *objects.Pages) *Pages {
 	return p
 }
 
-// request is a request to one of the pages.
 type request struct {
 	*web.Request
 	pages *Pages

@@ -17,7 +17,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// create creates an object in its namespace.
 func (req *request) create(kind object.Kind, entered map[string]any, o userclient.WriteOptions) (json.RawMessage, error) {
 	namespace, _ := object.FieldAt(entered, "metadata", "namespace").(string)
 	body, err := json.Marshal(entered)

@@ -55,7 +55,6 @@ func newSecretDigester() *secretDigester {
 	return &secretDigester{key}
 }
 
-// sum returns the digest of a value.
 func (s *secretDigester) sum(value any) string {
 	mac := hmac.New(sha256.New, s.key)
 	_ = json.NewEncoder(mac).Encode(value) //nolint:errchkjson // It was JSON before.

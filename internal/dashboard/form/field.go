@@ -86,7 +86,6 @@ func (f *Field) HasParts() bool { return !f.YAML && f.Input.Widget == "" }
 // HasHelp reports whether the field has a help text.
 func (f *Field) HasHelp() bool { return f.Help != "" || f.Default != "" }
 
-// anyPart reports whether any part satisfies a condition.
 func anyPart(f *Field, is func(*Field) bool) bool {
 	return slices.ContainsFunc([][]*Field{f.Fields, f.More, f.Rows}, func(parts []*Field) bool { return slices.ContainsFunc(parts, is) })
 }

@@ -106,7 +106,6 @@ type resolvedSchema struct {
 	refs   []string
 }
 
-// resolve resolves a schema at a depth.
 func (f *Form) resolve(s *spec.Schema, depth int, refs []string) resolvedSchema {
 	var flat resolvedSchema
 	var recursive bool
@@ -118,10 +117,8 @@ func (f *Form) resolve(s *spec.Schema, depth int, refs []string) resolvedSchema 
 	return flat
 }
 
-// hasParts reports whether the type is composed.
 func (s *resolvedSchema) hasParts() bool { return s.kind == Object || s.kind == List || s.kind == Map }
 
-// rowSchema returns the schema of the items of a list or map.
 func (s *resolvedSchema) rowSchema() *spec.Schema {
 	if s.kind == Map {
 		return s.schema.AdditionalProperties.Schema

@@ -33,7 +33,6 @@ func newInput(f *Field, s *spec.Schema) Input {
 	return in
 }
 
-// placeholders are examples by format or type.
 var placeholders = map[string]string{
 	"date": "2006-01-02", "date-time": "2006-01-02T15:04:05Z", "duration": "1h30m", "byte": "in base64",
 	string(IntOrString): "number or text",

@@ -11,7 +11,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
-// formatScalar formats a value for an input.
 func formatScalar(value any, kind Type) string {
 	switch v := value.(type) {
 	case nil:

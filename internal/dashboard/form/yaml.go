@@ -22,7 +22,6 @@ const (
 	maxYAMLValues = 6 * MaxValues
 )
 
-// limitJSON rejects too large JSON before it is decoded.
 func limitJSON(data []byte) error {
 	if len(data) > MaxBytes {
 		return fmt.Errorf("it has more than %d bytes: %w", MaxBytes, ErrInputTooLarge)

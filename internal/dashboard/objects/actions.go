@@ -19,7 +19,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// objectActions returns the actions for an object.
 func (req *Request) objectActions(s *Object, states []inspect.ObjectState) []web.Action {
 	if s.Deleted {
 		return nil
@@ -43,7 +42,6 @@ func (req *Request) objectActions(s *Object, states []inspect.ObjectState) []web
 			DisabledReason: req.Refusal("delete", s.Ref)})
 }
 
-// annotateAction returns an action that sets an annotation.
 func annotateAction(s *Object, do, label, icon, missing string) web.Action {
 	return web.Action{Label: label, Icon: icon, Post: true, URL: s.URL("annotate"), Fields: map[string]string{"do": do},
 		DisabledReason: missing}
@@ -109,7 +107,6 @@ type Plan struct {
 // planLine is a line of a plan. Class is "add", "del", "change", "bad", "note" or "".
 type planLine struct{ Text, Class string }
 
-// maxPlanBytes is how much of a plan is shown.
 const maxPlanBytes = 256 << 10
 
 func showPlan(req *Request) error {

@@ -20,7 +20,6 @@ type runExport struct {
 	RunURL, CaseURL string
 }
 
-// exportOf returns the exports of a run.
 func exportOf(s *Object, run *inspect.Run) (all runExport) {
 	in := "?" + url.Values{"in": {run.Process}}.Encode()
 	below := func(name string) string { return s.URL("runs", strconv.FormatUint(run.ID, 10), name) + in }
@@ -52,7 +51,6 @@ func downloadCase(req *Request) error {
 	})
 }
 
-// downloadFromRun sends a file to save.
 func (req *Request) downloadFromRun(tokens bool, render func(*Object, *inspect.Run) (name string, text []byte, err error)) error {
 	s, err := req.loadObject()
 	if err != nil {

@@ -79,7 +79,6 @@ func (req *Request) runFromURL(loader *Loader, s *Object) (inspect.Run, error) {
 	return req.findRun(loader, s, req.Path("id"))
 }
 
-// findRun returns a run of the object by its ID.
 func (req *Request) findRun(loader *Loader, s *Object, text string) (inspect.Run, error) {
 	id, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {

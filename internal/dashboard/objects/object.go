@@ -24,7 +24,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
-// objectPage is the data of an object's page.
 type objectPage struct {
 	*Object
 	Owners  []owner
@@ -76,7 +75,6 @@ func (req *Request) renderObject(limit int) error {
 	})
 }
 
-// setDeletion sets what is known about the deletion of the object.
 func (p *objectPage) setDeletion(runs []inspect.Run) {
 	switch at := p.Meta.DeletionTimestamp; {
 	case p.Deleted && timeline.NeverStored(runs):
@@ -134,12 +132,10 @@ func (p objectPage) Ours(of string) bool {
 		slices.ContainsFunc(p.States, func(c stateView) bool { return strings.HasPrefix(c.Process+"-", of+"-") })
 }
 
-// addWarnings adds distinct warnings.
 func (p *objectPage) addWarnings(why ...string) {
 	p.Warnings = lists.Union(p.Warnings, why)
 }
 
-// owner is an owner of the object.
 type owner struct {
 	object.Ref
 	Controller bool
@@ -230,7 +226,6 @@ func (t tree) Summary() string {
 	return fmt.Sprintf("%d of %d current, health of %d unknown", t.Current, t.Total, t.Unknown)
 }
 
-// incompleteMessage returns why a part of a tree is missing.
 func incompleteMessage(err error) string {
 	if right, is := userclient.MissingPermission(err); is {
 		return "Incomplete: forbidden: " + right.Missing() + "."
@@ -265,19 +260,18 @@ type stateView struct {
 
 // ShownState returns the state as the page shows it. The process of a standby, of a suspended
 // controller, or that has ended knows of none.
-func (c stateView) ShownState() string {
+func (c stateView) ShownState() inspect.State {
 	switch {
 	case c.Lost != nil:
-		return string(c.Lost.State)
+		return c.Lost.State
 	case c.Suspended:
-		return string(processes.Suspended)
+		return processes.Suspended
 	case c.Standby && c.State == inspect.StateUnknown:
-		return string(processes.Standby)
+		return processes.Standby
 	}
-	return string(c.State)
+	return c.State
 }
 
-// managingProcesses returns the processes that manage the object.
 func (req *Request) managingProcesses(states []inspect.ObjectState) []processes.Info {
 	if len(states) == 0 {
 		return nil
@@ -299,7 +293,6 @@ func controllerOf(state *inspect.ObjectState, all []processes.Info) inspect.Cont
 	return inspect.Controller{}
 }
 
-// caveats returns what processes do not know.
 func caveats(all []processes.Info) (found []string) {
 	for i := range all {
 		if caveat := all[i].Process.Caveat(); caveat != "" && all[i].Lost == nil {
@@ -345,10 +338,8 @@ func (s *Object) failureURL(state *inspect.ObjectState, runs []inspect.Run) stri
 	return ""
 }
 
-// ControllerName returns the last part of the controller's name.
 func (c stateView) ControllerName() string { return processes.ShortName(c.Controller) }
 
-// yamlPage is the data of the YAML tab.
 type yamlPage struct {
 	*Object
 	// Text is the object without its managed fields, which ManagedFields has.
@@ -358,7 +349,6 @@ type yamlPage struct {
 	Truncated bool
 }
 
-// maxYAMLBytes is how much of an object is shown.
 const maxYAMLBytes = 1 << 20
 
 func showObjectYAML(req *Request) error {

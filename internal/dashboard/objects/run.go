@@ -22,7 +22,6 @@ type RunPage struct {
 	Export runExport
 }
 
-// stepView is one step of a run.
 type stepView struct {
 	inspect.Step
 	// Bodies are the requests and responses to open.
@@ -35,7 +34,6 @@ type stepView struct {
 	Fault       *fault
 }
 
-// bodyLink links to a request or response.
 type bodyLink struct {
 	Name, URL, ID string
 	Bytes         int
@@ -53,7 +51,6 @@ type Body struct {
 	EmptyReason string
 }
 
-// maxBodyBytes limits the shown text.
 const maxBodyBytes = 512 << 10
 
 func showRun(req *Request) error {
@@ -168,7 +165,6 @@ func bodyLinks(e *entry, step int, compared bool) []bodyLink {
 	return links
 }
 
-// body returns the body of a step.
 func (l *Loader) body(run *inspect.Run, step, show string) (*Body, error) {
 	i, err := strconv.Atoi(step)
 	if err != nil || i < 0 || i >= len(run.Steps) || run.Steps[i].Call == nil {
@@ -193,7 +189,6 @@ func (l *Loader) body(run *inspect.Run, step, show string) (*Body, error) {
 	return nil, web.NotFound("A call has no %q.", show)
 }
 
-// diffWithPrevious compares a part of a call with the previous call.
 func (l *Loader) diffWithPrevious(b *Body, run *inspect.Run, step int, part func(*inspect.Call) json.RawMessage) {
 	call := run.Steps[step].Call
 	earlier, _, err := l.previousCall(run, step)
@@ -204,7 +199,6 @@ func (l *Loader) diffWithPrevious(b *Body, run *inspect.Run, step int, part func
 	b.compare(part(earlier), part(call))
 }
 
-// compare sets the diff of two requests or responses.
 func (b *Body) compare(earlier, later json.RawMessage) {
 	left, cutLeft := diff.Pretty(earlier, diff.MaxBytes)
 	right, cutRight := diff.Pretty(later, diff.MaxBytes)

@@ -96,7 +96,6 @@ func newEntry(s *Object, of timeline.Entry) entry {
 	return e
 }
 
-// ElementID returns the stable ID of its element.
 func (e entry) ElementID() string { return runElementID(&e.Run) }
 
 func runElementID(run *inspect.Run) string {
@@ -106,31 +105,25 @@ func runElementID(run *inspect.Run) string {
 // URL returns the page of its latest run.
 func (e entry) URL() string { return cmp.Or(e.page, e.RunURL(e.Run)) }
 
-// ReviewsURL returns the reviews of the object by the controller.
 func (e entry) ReviewsURL() string {
 	return web.ReviewsURL(e.Process, e.Controller, e.Object)
 }
 
-// RunURL returns the page of one of its runs.
 func (e entry) RunURL(run inspect.Run) string { return runURL(e.of, run.Process, run.ID) }
 
 func runURL(s *Object, process string, id uint64) string {
 	return s.URL("runs", strconv.FormatUint(id, 10)) + "?" + url.Values{"in": {process}}.Encode()
 }
 
-// maxEarlier limits the listed earlier failures.
 const maxEarlier = 50
 
-// ListedEarlier returns the earlier runs to list.
 func (e entry) ListedEarlier() []inspect.Run { return e.Earlier[:min(len(e.Earlier), maxEarlier)] }
 
 // More returns the number of earlier runs that are not listed.
 func (e entry) More() int { return max(0, len(e.Earlier)-maxEarlier) }
 
-// ControllerName returns the last part of the controller's name.
 func (e entry) ControllerName() string { return processes.ShortName(e.Controller) }
 
-// effect is a write or an event of a run.
 type effect struct {
 	// Sign is "+", "~", "−" or "!". Tone is the CSS class.
 	Sign, Tone string
@@ -255,7 +248,6 @@ func timesText(n int) string {
 	return " " + strconv.Itoa(n) + " times"
 }
 
-// writeTarget describes the object of a write.
 func writeTarget(w *inspect.Write, self *object.Ref) string {
 	target := w.Object.Kind.Kind + " " + format.Shorten(w.Object.Name)
 	switch own := w.Object.Identity() == self.Identity(); {
@@ -344,7 +336,6 @@ func (l *Loader) addTriggers(s *Object, e *entry) {
 	e.Trigger = &first
 }
 
-// bodyID returns the element ID of a body.
 func bodyID(run *inspect.Run, step int, show string) string {
 	return runElementID(run) + "-" + strconv.Itoa(step) + "-" + show
 }

@@ -2,7 +2,6 @@ package objects
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -113,22 +112,21 @@ func (l *Loader) findChanges(s *Object, of inspect.Run) (found []objectChange, k
 	if earlier == nil || len(earlier.Request) == 0 {
 		return nil, true
 	}
-	parts, err := diff.Requests(earlier.Request, call.Request)
-	if err != nil {
-		return nil, true
-	}
-	// Triggers come first, since only some are shown.
-	slices.SortStableFunc(parts, func(a, b diff.ObjectChange) int {
-		return cmp.Compare(triggerRank(&a, full.Causes), triggerRank(&b, full.Causes))
-	})
-	return newObjectChanges(s, parts, since, full.Began), true
+	found, _ = objectChangesBetween(s, earlier, call, full.Causes, since, full.Began) // What is too large to compare explains nothing.
+	return found, true
 }
 
-func triggerRank(part *diff.ObjectChange, causes []string) int {
-	if isTrigger(part, causes) {
-		return 0
+// objectChangesBetween returns the objects that changed between two calls. Triggers come first, since only some are shown.
+func objectChangesBetween(s *Object, earlier, later *inspect.Call, causes []string, since, until time.Time) ([]objectChange, error) {
+	parts, err := diff.Requests(earlier.Request, later.Request)
+	rank := func(part diff.ObjectChange) int {
+		if isTrigger(&part, causes) {
+			return 0
+		}
+		return 1
 	}
-	return 1
+	slices.SortStableFunc(parts, func(a, b diff.ObjectChange) int { return rank(a) - rank(b) })
+	return newObjectChanges(s, parts, since, until), err
 }
 
 // wasCreated is the change type of a new object.

@@ -23,7 +23,6 @@ type OwnerIndex struct {
 	reads int
 }
 
-// listScope is a kind in a namespace.
 type listScope struct {
 	object.Kind
 	namespace string

@@ -116,7 +116,6 @@ func (t *treeBuild) toQuery(level []*Node) (found []*Node) {
 	return found
 }
 
-// addChildren adds the children in the states of a node.
 func (t *treeBuild) addChildren(n *Node, states []inspect.ObjectState) {
 	for i := range states {
 		c := &states[i]
@@ -194,7 +193,6 @@ func (t *treeBuild) limit(level []*Node) (next []*Node) {
 	return next
 }
 
-// missing returns what the tree may lack, and why.
 func (t *treeBuild) missing() (all []error) {
 	all = append(all, lists.Map(t.dependents.ListErrors, func(u *ListError) error { return u })...)
 	all = append(all, t.Processes.errors()...)

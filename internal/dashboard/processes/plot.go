@@ -84,7 +84,6 @@ func perMinute(n int, over time.Duration) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", rate), ".0")
 }
 
-// durationOrDash formats a duration; a dash for zero.
 func durationOrDash(d time.Duration) string {
 	if d == 0 {
 		return "–"

@@ -24,20 +24,15 @@ func Unwatched(t *Info, c *inspect.Controller) inspect.State {
 	case c.Suspended:
 		return Suspended
 	case t.Lost != nil:
-		return inspect.State(t.Lost.State)
+		return t.Lost.State
 	}
 	return ""
 }
 
 // ObjectStates returns the states to filter by.
 func ObjectStates() []string {
-	var all []string
-	for _, state := range append(inspect.States(), Standby, Suspended, inspect.State(Crashed),
-		inspect.State(Unreachable),
-		inspect.State(Ended)) {
-		all = append(all, string(state))
-	}
-	return all
+	all := append(inspect.States(), Standby, Suspended, Crashed, Unreachable, Ended)
+	return lists.Map(all, func(s inspect.State) string { return string(s) })
 }
 
 // ShowStandby shows states that a standby does not know as such.

@@ -41,7 +41,6 @@ func Entries(runs []inspect.Run) []Entry {
 	return entries
 }
 
-// controllerKey is a controller of a process.
 type controllerKey struct{ process, controller string }
 
 // First returns the first run of the entry.

@@ -93,7 +93,6 @@ func (c *Cluster) As(u User) (*Client, error) {
 // Drop removes a user and the token from the cache.
 func (c *Cluster) Drop(u User) { c.clients.Remove(u.key()) }
 
-// configFor returns the REST configuration of a user.
 func (c *Cluster) configFor(u User) *rest.Config {
 	switch {
 	case u.OwnCredentials:
@@ -141,10 +140,8 @@ func (r requester) Username(ctx context.Context) (string, error) {
 	return review.Status.UserInfo.Username, err
 }
 
-// anonymousUser is the user of requests without credentials.
 const anonymousUser = "system:anonymous"
 
-// maxClients is the number of cached clients.
 const maxClients = 256
 
 // clientKey identifies a user. It is a digest, since it includes the token.

@@ -25,7 +25,6 @@ type Permission struct {
 	Namespace string
 }
 
-// forbiddenPattern matches the message of a forbidden request.
 var forbiddenPattern = regexp.MustCompile(`User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)" (?:in the namespace "([^"]*)"|at the cluster scope)`)
 
 // MissingPermission returns the permission that a rejected request needed. It returns false for
@@ -149,7 +148,6 @@ func (c *Client) CanI(ctx context.Context, verb string, kind object.Kind, namesp
 	return allowed, err
 }
 
-// review creates a SelfSubjectAccessReview.
 func (c *Client) review(ctx context.Context, wanted accessKey) (allowed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()

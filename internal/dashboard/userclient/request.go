@@ -33,13 +33,11 @@ const (
 // unavailable. The request may be retried.
 var ErrUnreachable = errors.New("the API server cannot be reached")
 
-// requester makes requests as one user.
 type requester struct {
 	rest  rest.Interface
 	hangs *hangDetector
 }
 
-// read requests a media type.
 func (r requester) read(ctx context.Context, accept string, request *rest.Request) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -53,7 +51,6 @@ func (r requester) do(ctx context.Context, request *rest.Request) ([]byte, error
 	return doRequest(ctx, request)
 }
 
-// get decodes the response of a request.
 func (r requester) get(ctx context.Context, accept string, request *rest.Request, into any) error {
 	data, err := r.read(ctx, accept, request)
 	if err != nil {
@@ -83,7 +80,6 @@ func doRequest(ctx context.Context, request *rest.Request) ([]byte, error) {
 	return result.Raw()
 }
 
-// classifiedError is an error with its class.
 type classifiedError struct {
 	class error
 	err   error

@@ -168,7 +168,6 @@ func (v *ListView) Path() string { return v.at.EscapedPath() }
 // Filtered reports whether a filter hides rows.
 func (v *ListView) Filtered() bool { return v.Matching < v.Total }
 
-// hiddenField is a parameter that a filter form keeps.
 type hiddenField struct{ Name, Value string }
 
 // HiddenFields returns the state and the order, which the form of the other filters keeps.

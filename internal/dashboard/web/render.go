@@ -135,7 +135,6 @@ func liveAttributes(id, here string) template.HTMLAttr {
 		escape(id), escape(here)))
 }
 
-// dict returns a map of names and values, to pass several values to a template.
 func dict(pairs ...any) map[string]any {
 	all := map[string]any{}
 	for pair := range slices.Chunk(pairs, 2) {
@@ -194,7 +193,6 @@ var icons = map[string]template.HTML{
 	"theme":   `<circle cx="8" cy="8" r="5.5"/><path d="M8 2.5v11a5.5 5.5 0 0 0 0-11z" fill="currentColor"/>`,
 }
 
-// icon renders an icon.
 func icon(name string) template.HTML {
 	return `<svg class="icon" viewBox="0 0 16 16" fill="none" stroke="currentColor" stroke-width="1.6" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true">` +
 		icons[name] + `</svg>`

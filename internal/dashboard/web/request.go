@@ -58,7 +58,6 @@ func (req *Request) Query(name string) string { return strings.TrimSpace(req.R.U
 // Field returns a form field.
 func (req *Request) Field(name string) string { return req.R.PostFormValue(name) }
 
-// requestURI returns the path and query of the page.
 func (req *Request) requestURI() string { return req.R.URL.RequestURI() }
 
 // CheckWrite rejects cross-site requests and reads the form. The work afterwards has no
@@ -158,7 +157,6 @@ func (req *Request) setFlash(value string, seconds int) {
 	})
 }
 
-// takeFlash returns the message of the previous page; "" for none.
 func (req *Request) takeFlash() string {
 	cookie, err := req.R.Cookie(flashCookie)
 	if err != nil || cookie.Value == "" {

@@ -15,7 +15,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// signInPage is the data of the sign-in page.
 type signInPage struct {
 	// ReturnURL is the page to return to.
 	ReturnURL string

@@ -51,10 +51,8 @@ func uniqueNames(alive []ProcessEntry) map[ProcessEntry]string {
 	return names
 }
 
-// entrySuffix is the suffix of entry files.
 const entrySuffix = ".json"
 
-// maxEntryBytes limits an entry file.
 const maxEntryBytes = 16 << 10
 
 // Publish writes the entry of a process, which only this user may read. Calling withdraw
@@ -96,7 +94,6 @@ func FolderSources(folder string) func(context.Context) []inspect.Source {
 	return f.list
 }
 
-// folderSources lists the processes in a folder.
 type folderSources struct {
 	folder string
 	// transport uses no proxy, since all addresses are local.
@@ -143,7 +140,6 @@ func readEntries(folder string) []ProcessEntry {
 	return all
 }
 
-// escapeGlob escapes a path for filepath.Glob.
 func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }

@@ -26,10 +26,8 @@ const LeaseAnnotation = "setpoint.dev/inspect"
 // DefaultPort is the default port of the inspect endpoint.
 const DefaultPort = 8082
 
-// extensionName is the name of the cluster extension in a kubeconfig.
 const extensionName = "setpoint.dev/inspect"
 
-// clusterExtension is the value of the extension.
 type clusterExtension struct {
 	Folder string `json:"folder"`
 }

@@ -104,7 +104,6 @@ func choose(dir string, here []DevSession) (DevSession, error) {
 		here[0].Command, dir, here[0].PID, strings.Join(paths, " "))
 }
 
-// has reports whether a folder is one of the session.
 func (s *DevSession) has(dir string) bool { return s.Started == dir || slices.Contains(s.Folders, dir) }
 
 // readSessions reads the sessions of a folder, also those that were killed.

@@ -18,7 +18,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// client is the Source of another process.
 type client struct {
 	name       string
 	base       *url.URL
@@ -44,24 +43,20 @@ func NewClient(name string, base *url.URL, transport http.RoundTripper, credenti
 	}}
 }
 
-// Name returns the name given to NewClient.
 func (c *client) Name() string { return c.name }
 
 // Several processes may have the same name, so each result gets that of the client.
 
-// Process implements inspect.Source.
 func (c *client) Process(ctx context.Context) (inspect.Process, error) {
 	found, err := get[inspect.Process](ctx, c, pathProcess, arguments{})
 	found.Name = c.name
 	return found, err
 }
 
-// Controllers implements inspect.Source.
 func (c *client) Controllers(ctx context.Context) ([]inspect.Controller, error) {
 	return list(ctx, c, pathControllers, arguments{}, func(one *inspect.Controller) *string { return &one.Process })
 }
 
-// Objects implements inspect.Source.
 func (c *client) Objects(ctx context.Context, controller string, q inspect.Query) (inspect.Page, error) {
 	found, err := get[inspect.Page](ctx, c, pathObjects, arguments{Controller: controller, Query: q})
 	for i := range found.Objects {
@@ -70,29 +65,24 @@ func (c *client) Objects(ctx context.Context, controller string, q inspect.Query
 	return found, err
 }
 
-// States implements inspect.Source.
 func (c *client) States(ctx context.Context, ref object.Ref) ([]inspect.ObjectState, error) {
 	return list(ctx, c, pathAbout, arguments{Ref: ref}, func(one *inspect.ObjectState) *string { return &one.Process })
 }
 
-// Runs implements inspect.Source.
 func (c *client) Runs(ctx context.Context, ref object.Ref, limit int) ([]inspect.Run, error) {
 	return list(ctx, c, pathRuns, arguments{Ref: ref, Limit: limit}, processOf)
 }
 
-// Reviews implements inspect.Source.
 func (c *client) Reviews(ctx context.Context, controller string, detailed bool) ([]inspect.Run, error) {
 	return list(ctx, c, pathReviews, arguments{Controller: controller, Detailed: detailed}, processOf)
 }
 
 func processOf(run *inspect.Run) *string { return &run.Process }
 
-// Run implements inspect.Source.
 func (c *client) Run(ctx context.Context, id uint64) (inspect.Run, error) {
 	return c.run(ctx, arguments{ID: id})
 }
 
-// RunWithTokens implements inspect.CallSource.
 func (c *client) RunWithTokens(ctx context.Context, id uint64) (inspect.Run, error) {
 	return c.run(ctx, arguments{ID: id, Tokens: true})
 }
@@ -103,18 +93,15 @@ func (c *client) run(ctx context.Context, a arguments) (inspect.Run, error) {
 	return found, err
 }
 
-// Plan implements inspect.Source.
 func (c *client) Plan(ctx context.Context, controller string, ref object.Ref, edited json.RawMessage) (found inspect.Plan, err error) {
 	err = c.call(ctx, pathPlan, maxPlan+c.wait, arguments{Controller: controller, Ref: ref, Edited: edited}, &found)
 	return found, err
 }
 
-// SetLogLevel implements inspect.Source.
 func (c *client) SetLogLevel(ctx context.Context, level string) error {
 	return c.call(ctx, pathLogLevel, c.wait, arguments{Name: level}, &struct{}{})
 }
 
-// Diagnostic implements inspect.Source.
 func (c *client) Diagnostic(ctx context.Context, name string) ([]byte, error) {
 	return get[[]byte](ctx, c, pathDiagnostics, arguments{Name: name})
 }
@@ -190,7 +177,6 @@ func (c *client) open(ctx context.Context, path string, a arguments, read func(*
 	return read(response)
 }
 
-// token returns the token to send.
 func (c *client) token(ctx context.Context, refused string) (string, error) {
 	token, err := c.credential.Token(ctx, refused)
 	if err != nil && ctx.Err() == nil {
@@ -199,7 +185,6 @@ func (c *client) token(ctx context.Context, refused string) (string, error) {
 	return token, err
 }
 
-// roundTrip sends one request.
 func (c *client) roundTrip(ctx context.Context, path string, a arguments, token string) (*http.Response, error) {
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
@@ -226,7 +211,6 @@ func (c *client) roundTrip(ctx context.Context, path string, a arguments, token 
 	return nil, fmt.Errorf("read the process %s: %w", c.name, err)
 }
 
-// read reads a response.
 func (c *client) read(ctx context.Context, response *http.Response) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
 	switch {
@@ -240,7 +224,6 @@ func (c *client) read(ctx context.Context, response *http.Response) ([]byte, err
 	return body, nil
 }
 
-// responseError converts an error response.
 func (c *client) responseError(status int, body []byte) error {
 	var received errorBody
 	if err := json.Unmarshal(body, &received); err != nil || received.Reason == "" {

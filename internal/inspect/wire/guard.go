@@ -70,7 +70,6 @@ func isAddress(hostport string) bool {
 	return host == "localhost" || net.ParseIP(host) != nil
 }
 
-// bearer returns the bearer token of a request, or "".
 func bearer(r *http.Request) string {
 	token, is := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !is {

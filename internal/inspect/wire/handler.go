@@ -11,7 +11,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
-// statusError is an error with its HTTP status and reason.
 type statusError struct {
 	status int
 	reason string
@@ -103,7 +102,6 @@ func await(ctx context.Context, source inspect.Source, since uint64) (any, error
 
 func badRequest(err error) error { return statusError{http.StatusBadRequest, reasonBadRequest, err} }
 
-// writeResponse writes a response or an error.
 func writeResponse(w http.ResponseWriter, response any, err error) {
 	status := http.StatusOK
 	if err != nil {
@@ -120,7 +118,6 @@ func writeResponse(w http.ResponseWriter, response any, err error) {
 	_ = encoder.Encode(response) //nolint:errchkjson // Every response can be encoded; the client may be gone.
 }
 
-// statusErrorOf converts an error.
 func statusErrorOf(err error) statusError {
 	if r, ok := errors.AsType[statusError](err); ok {
 		return r

@@ -103,7 +103,6 @@ const (
 	reasonFailed       = "Failed"
 )
 
-// errorBody is the body of an error.
 type errorBody struct {
 	Error  string `json:"error"`
 	Reason string `json:"reason"`

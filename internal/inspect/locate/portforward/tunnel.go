@@ -120,7 +120,6 @@ func (t *tunnel) open() (*stream, error) {
 	return s, nil
 }
 
-// connect connects to the API server if necessary.
 func (t *tunnel) connect() error {
 	if t.closed {
 		return net.ErrClosed
@@ -152,7 +151,6 @@ func (t *tunnel) close() {
 	}
 }
 
-// stream is a connection to the pod.
 type stream struct {
 	httpstream.Stream
 	location Location
@@ -162,10 +160,8 @@ type stream struct {
 	remoteErr error
 }
 
-// maxErrorBytes limits the error that is read.
 const maxErrorBytes = 4 << 10
 
-// readError reads the error stream.
 func (s *stream) readError(problems io.Reader) {
 	text, err := io.ReadAll(io.LimitReader(problems, maxErrorBytes))
 	switch {
@@ -222,33 +218,25 @@ func (s *stream) streamError(end error) error {
 // stream.
 const streamErrorTimeout = time.Second
 
-// Close closes the connection.
 func (s *stream) Close() error {
 	err := s.Reset()
 	s.remove()
 	return err
 }
 
-// LocalAddr implements net.Conn.
 func (s *stream) LocalAddr() net.Addr { return address(s.location) }
 
-// RemoteAddr returns the pod.
 func (s *stream) RemoteAddr() net.Addr { return address(s.location) }
 
 // SetDeadline does nothing: requests have contexts.
 func (*stream) SetDeadline(time.Time) error { return nil }
 
-// SetReadDeadline does nothing.
 func (*stream) SetReadDeadline(time.Time) error { return nil }
 
-// SetWriteDeadline does nothing.
 func (*stream) SetWriteDeadline(time.Time) error { return nil }
 
-// address is a pod as a net.Addr.
 type address Location
 
-// Network implements net.Addr.
 func (address) Network() string { return "port-forward" }
 
-// String returns the pod.
 func (a address) String() string { return Location(a).String() }

@@ -39,7 +39,6 @@ type Guard struct {
 	logged string
 }
 
-// reading is the result of one read of the Secret.
 type reading struct {
 	at    time.Time
 	token wire.Token
@@ -124,7 +123,6 @@ func (g *Guard) read(ctx context.Context) reading {
 	return now
 }
 
-// report logs new errors.
 func (g *Guard) report(err error) {
 	if err == nil {
 		g.logged = ""
@@ -136,10 +134,8 @@ func (g *Guard) report(err error) {
 	}
 }
 
-// maxAttempts is how often a conflict is retried.
 const maxAttempts = 3
 
-// readWithRetry reads or creates the token.
 func (g *Guard) readWithRetry(ctx context.Context) (string, error) {
 	for range maxAttempts {
 		text, err := g.readOrCreate(ctx)

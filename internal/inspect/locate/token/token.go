@@ -20,10 +20,8 @@ import (
 // SecretName is the Secret that all programs in a namespace share.
 const SecretName = "setpoint-inspect"
 
-// tokenKey is the key in the Secret.
 const tokenKey = "token"
 
-// minTokenBytes is the minimum length of a token.
 const minTokenBytes = 16
 
 // Secrets reads and writes the Secrets of a namespace, like client-go's SecretInterface.
@@ -43,7 +41,6 @@ func NewSecret(namespace string) *corev1.Secret {
 	}
 }
 
-// withNewToken returns a copy of the Secret with a new token.
 func withNewToken(empty *corev1.Secret) *corev1.Secret {
 	secret := empty.DeepCopy()
 	if secret.Data == nil {
@@ -65,7 +62,6 @@ func tokenOf(secret *corev1.Secret) (string, error) {
 	return text, nil
 }
 
-// describeSecret names the Secret in messages.
 func describeSecret(namespace string) string { return "Secret " + namespace + "/" + SecretName }
 
 var errConflict = errors.New("object changed concurrently")
