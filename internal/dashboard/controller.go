@@ -61,7 +61,7 @@ func showReviews(req *request) error { return req.renderController(true) }
 
 // renderController renders the page of a controller with one of its lists.
 func (req *request) renderController(reviews bool) error {
-	t, c, err := req.Controller(req.Path("process"), web.Unslug(req.Path("controller")))
+	t, c, err := req.Controller(req.Path("process"), req.Path("controller"))
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func reconcileAll(req *request) error {
 }
 
 func (req *request) patchController(done string, change func(*inspect.Controller) map[string]any) error {
-	_, c, err := req.Controller(req.Path("process"), web.Unslug(req.Path("controller")))
+	_, c, err := req.Controller(req.Path("process"), req.Path("controller"))
 	if err != nil {
 		return err
 	}

@@ -137,7 +137,7 @@ func reviewURL(run *inspect.Run) string {
 // showReview shows one review. Unlike the page of a run it needs no object: one whose creation
 // was denied may never have got a name.
 func showReview(req *request) error {
-	t, c, err := req.Controller(req.Path("process"), web.Unslug(req.Path("controller")))
+	t, c, err := req.Controller(req.Path("process"), req.Path("controller"))
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
@@ -97,18 +98,16 @@ func (req *request) setActions(data *kindPage) {
 }
 
 func (req *request) listRows(data *kindPage, all []processes.Info) error {
-	query := userclient.TableQuery{
-		Namespace: data.Namespace, Labels: data.Labels, Limit: pageRows, Continue: req.Query("continue"),
-	}
+	query := metav1.ListOptions{LabelSelector: data.Labels, Limit: pageRows, Continue: req.Query("continue")}
 	if data.isWhole() {
 		return req.listWhole(data, query, all)
 	}
 	defer req.addStates(data, all)
-	table, err := req.API.Table(req.Context(), data.Kind, query)
+	table, err := req.API.Table(req.Context(), data.Kind, data.Namespace, query)
 	if query.Continue != "" && (apierrors.IsResourceExpired(err) || apierrors.IsGone(err)) {
 		data.Note = "The list changed too much to continue. This is its first page."
 		query.Continue = ""
-		table, err = req.API.Table(req.Context(), data.Kind, query)
+		table, err = req.API.Table(req.Context(), data.Kind, data.Namespace, query)
 	}
 	if err != nil {
 		return err
@@ -223,10 +222,10 @@ const (
 	wholePageSize = 500
 )
 
-func (req *request) listWhole(data *kindPage, query userclient.TableQuery, all []processes.Info) error {
+func (req *request) listWhole(data *kindPage, query metav1.ListOptions, all []processes.Info) error {
 	query.Limit, query.Continue = wholePageSize, ""
 	for seen := 0; ; {
-		table, err := req.API.Table(req.Context(), data.Kind, query)
+		table, err := req.API.Table(req.Context(), data.Kind, data.Namespace, query)
 		if err != nil {
 			return err
 		}

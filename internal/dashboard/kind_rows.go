@@ -100,7 +100,7 @@ type kindStates struct {
 // at once, each with its own timeout.
 func (req *request) addStates(data *kindPage, all []processes.Info) {
 	found, failed := make([][]kindStates, len(all)), make([]error, len(all))
-	userclient.InParallel(len(all), userclient.MaxParallelReviews, func(i int) { found[i], failed[i] = req.fetchKind(data, &all[i]) })
+	userclient.InParallel(len(all), func(i int) { found[i], failed[i] = req.fetchKind(data, &all[i]) })
 	for i := range all {
 		for k := range found[i] {
 			each := &found[i][k]

@@ -107,7 +107,7 @@ func (req *request) countUnwatched(rows []processes.ControllerRow) {
 			unwatched = append(unwatched, c)
 		}
 	}
-	userclient.InParallel(len(unwatched), userclient.MaxParallelReviews, func(i int) {
+	userclient.InParallel(len(unwatched), func(i int) {
 		counted := *unwatched[i].Controller
 		counted.Objects = 0
 		for _, kind := range counted.Kinds {
@@ -141,15 +141,11 @@ func (o *overview) count(row *processes.ControllerRow) {
 	}
 }
 
-// canSeeWatch reports whether the user may list the objects of a watch. Processes of older
-// versions do not report its kind.
-func (req *request) canSeeWatch(w *inspect.Watch) bool {
-	return req.UsesOwnCredentials() || w.Kind.Plural != "" && req.Can("list", w.Kind, w.Namespace, "")
-}
-
 func (req *request) newProcessCard(t processes.Info) processCard {
 	all := t.Process.Watches
-	t.Process.Watches = userclient.FilterAllowed(all, req.canSeeWatch)
+	t.Process.Watches = userclient.FilterAllowed(all, func(w *inspect.Watch) bool { // Processes of older versions do not report its kind.
+		return req.UsesOwnCredentials() || w.Kind.Plural != "" && req.Can("list", w.Kind, w.Namespace, "")
+	})
 	card := processCard{Info: t, Plots: processes.Plots(t.Process.Series), Cache: cacheStats{Hidden: len(all) - len(t.Process.Watches)}}
 	if !t.Process.Started.IsZero() {
 		card.Uptime = req.Now().Sub(t.Process.Started)

@@ -179,7 +179,7 @@ func (s *paletteSearch) objects(known []processes.Info) (found []paletteItem, co
 	}
 	complete = len(searches) <= maxPaletteSources
 	searches = searches[:min(len(searches), maxPaletteSources)]
-	userclient.InParallel(len(searches), userclient.MaxParallelReviews, func(i int) { s.searchObjects(&searches[i]) })
+	userclient.InParallel(len(searches), func(i int) { s.searchObjects(&searches[i]) })
 	for i := range searches {
 		found, complete = append(found, searches[i].found...), complete && searches[i].complete
 	}

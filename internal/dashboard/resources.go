@@ -101,7 +101,7 @@ func sortKinds(all []*kindRow) {
 // unreachable.
 func (req *request) countObjects(all []*kindRow) error {
 	failures := make([]error, len(all))
-	userclient.InParallel(len(all), 6, func(i int) {
+	userclient.InParallel(len(all), func(i int) {
 		tally := req.API.Count(req.Context(), all[i].Kind, "")
 		if failures[i] = tally.Err; tally.Err != nil {
 			all[i].Problem = web.ProblemOf(tally.Err).Title

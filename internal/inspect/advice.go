@@ -28,7 +28,11 @@ func AdviceFor(f *Fault) Advice {
 	for _, known := range adviceRules {
 		if known.what == f.Kind && f.Code >= known.from && (known.to == 0 || f.Code <= known.to) {
 			if f.Place != "" {
-				known.Help = "Look at " + quoteLine(f) + ". " + known.Help
+				quote := ""
+				if f.Line != "" {
+					quote = " `" + f.Line + "`"
+				}
+				known.Help = "Look at " + f.Place + quote + ". " + known.Help
 			}
 			if f.Code != 0 {
 				known.Title += " (" + strings.TrimSpace(strconv.Itoa(f.Code)+" "+http.StatusText(f.Code)) + ")"
@@ -38,14 +42,6 @@ func AdviceFor(f *Fault) Advice {
 		}
 	}
 	return Advice{}
-}
-
-// quoteLine returns where the code of a hook failed.
-func quoteLine(f *Fault) string {
-	if f.Line == "" {
-		return f.Place
-	}
-	return f.Place + " `" + f.Line + "`"
 }
 
 // adviceRule is the advice for a kind of fault, and for a range of status codes if to is

@@ -55,7 +55,7 @@ func caseOf(r *Run, call *Call, step int) (string, error) {
 	switch {
 	case call.Request == nil:
 		return "", errors.New("the request is no longer in memory")
-	case bytes.Contains(call.Request, []byte(redacted)) || bytes.Contains(call.Response, []byte(redacted)):
+	case bytes.Contains(call.Request, []byte(Redacted)) || bytes.Contains(call.Response, []byte(Redacted)):
 		return "", errors.New("you cannot get all objects of the request and the response")
 	}
 	c := caseFile{

@@ -222,7 +222,4 @@ func (s *LabelSelector) UnmarshalText(text []byte) error { return s.Set(string(t
 // IsZero reports whether all objects are selected.
 func (s LabelSelector) IsZero() bool { return s.selector == nil || s.selector.Empty() }
 
-// Equal reports whether both select the same objects.
-func (s LabelSelector) Equal(other LabelSelector) bool { return s.String() == other.String() }
-
 func (s LabelSelector) matches(of object.Labels) bool { return s.IsZero() || s.selector.Matches(of) }

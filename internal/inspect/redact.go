@@ -13,8 +13,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
-// redacted replaces what the reader may not read.
-const redacted = "you cannot get these"
+// Redacted replaces what the reader may not read. An object has it under the name hidden.
+const Redacted = "you cannot get these"
 
 // Redact removes what the reader may not read from a run. In requests and responses objects
 // are reduced to their names; changes of their fields and errors of their writes are
@@ -27,7 +27,7 @@ func Redact(run Run, may func(kind object.Kind, namespace string) bool) Run {
 	r := redactor{may: may, plurals: pluralsOf(&run), namespace: run.Object.Namespace}
 	own := r.may(run.Object.Kind, run.Object.Namespace)
 	if !own && len(run.Causes) > 0 {
-		run.Causes = []string{redacted}
+		run.Causes = []string{Redacted}
 	}
 	for i := range run.Steps {
 		if w := run.Steps[i].Write; w != nil && w.Error != "" && (!own || !r.may(w.Object.Kind, w.Object.Namespace)) {
@@ -36,7 +36,7 @@ func Redact(run Run, may func(kind object.Kind, namespace string) bool) Run {
 	}
 	if run.Error != "" && (!own || len(r.hiddenErrors) > 0) {
 		r.hiddenErrors = append(r.hiddenErrors, run.Error)
-		run.Error, run.Fault = redacted, nil
+		run.Error, run.Fault = Redacted, nil
 	}
 	steps := make([]Step, len(run.Steps))
 	for i, step := range run.Steps {
@@ -50,7 +50,7 @@ func Redact(run Run, may func(kind object.Kind, namespace string) bool) Run {
 func WithoutRedacted(changes []Change) []Change {
 	hidden := lists.FlatMap(changes, func(c Change) []string {
 		name, is := strings.CutSuffix(c.Path, "hidden")
-		if is && cmp.Or(string(c.To), string(c.From)) == strconv.Quote(redacted) {
+		if is && cmp.Or(string(c.To), string(c.From)) == strconv.Quote(Redacted) {
 			return []string{name}
 		}
 		return nil
@@ -116,10 +116,10 @@ func (r *redactor) step(step Step, own bool) Step {
 		call := *step.Call
 		call.Request, call.Response = r.text(call.Request, own), r.text(call.Response, own)
 		if len(call.Output) > 0 && (!own || r.hidden) {
-			call.Output, call.OutputMore = []string{redacted}, 0
+			call.Output, call.OutputMore = []string{Redacted}, 0
 		}
 		if !own && call.Error != "" {
-			call.Error, call.Fault = redacted, nil
+			call.Error, call.Fault = Redacted, nil
 		}
 		if call.Review != nil && !own {
 			call.Review = &Review{Operation: call.Review.Operation, Subresource: call.Review.Subresource, DryRun: call.Review.DryRun,
@@ -135,7 +135,7 @@ func (r *redactor) step(step Step, own bool) Step {
 		step.Write = r.write(*step.Write, own)
 	case step.Event != nil && (!own || r.repeatsHiddenError(step.Event.Message)):
 		event := *step.Event
-		event.Message = redacted
+		event.Message = Redacted
 		step.Event = &event
 	}
 	return step
@@ -147,7 +147,7 @@ func (r *redactor) write(write Write, own bool) *Write {
 		write.Changes = nil
 	}
 	if write.Error != "" && (!own || !readable) {
-		write.Error, write.Fault = redacted, nil
+		write.Error, write.Fault = Redacted, nil
 	}
 	return &write
 }
@@ -156,7 +156,7 @@ func (r *redactor) plan(p *Planned) *Planned {
 	planned := Planned{Unchanged: p.Unchanged}
 	for _, action := range p.Actions {
 		if !r.may(action.Object.Kind, action.Object.Namespace) {
-			action.Reason, action.Changes = redacted, nil
+			action.Reason, action.Changes = Redacted, nil
 		}
 		planned.Actions = append(planned.Actions, action)
 	}
@@ -169,7 +169,7 @@ func (r *redactor) text(text json.RawMessage, own bool) json.RawMessage {
 	case text == nil:
 		return nil
 	case !own:
-		return marshal(map[string]any{"hidden": redacted})
+		return marshal(map[string]any{"hidden": Redacted})
 	}
 	reader := json.NewDecoder(bytes.NewReader(text))
 	reader.UseNumber()
@@ -209,7 +209,7 @@ func (r *redactor) object(value any) any {
 			names[name] = metadata[name]
 		}
 	}
-	return map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": names, "hidden": redacted}
+	return map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": names, "hidden": Redacted}
 }
 
 func (r *redactor) kindOf(apiVersion, kind string) object.Kind {

@@ -18,6 +18,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // Mask replaces a value where a reader sees it.
@@ -220,7 +222,7 @@ func (h *logHandler) attr(a slog.Attr) slog.Attr {
 	case slog.KindString:
 		return slog.String(a.Key, h.values.Text(value.String()))
 	case slog.KindGroup:
-		return slog.Attr{Key: a.Key, Value: slog.GroupValue(h.attrs(value.Group())...)}
+		return slog.Attr{Key: a.Key, Value: slog.GroupValue(lists.Map(value.Group(), h.attr)...)}
 	case slog.KindAny:
 		return slog.String(a.Key, h.values.Text(fmt.Sprint(value.Any())))
 	default:
@@ -229,15 +231,7 @@ func (h *logHandler) attr(a slog.Attr) slog.Attr {
 }
 
 func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &logHandler{h.Handler.WithAttrs(h.attrs(attrs)), h.values}
-}
-
-func (h *logHandler) attrs(all []slog.Attr) []slog.Attr {
-	masked := make([]slog.Attr, len(all))
-	for i, a := range all {
-		masked[i] = h.attr(a)
-	}
-	return masked
+	return &logHandler{h.Handler.WithAttrs(lists.Map(attrs, h.attr)), h.values}
 }
 
 func (h *logHandler) WithGroup(name string) slog.Handler {

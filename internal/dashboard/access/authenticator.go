@@ -95,10 +95,8 @@ func New(o Options, verify VerifyFunc) *Authenticator {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	key := make([]byte, 32)
-	_, _ = rand.Read(key) // It never returns an error.
 	return &Authenticator{
-		options: o, verify: verify, key: key,
+		options: o, verify: verify, key: []byte(rand.Text()),
 		sessions: &sessionStore{now: o.Now, lifetime: o.Lifetime, onEnd: o.OnSessionEnd, byID: map[string]*session{}},
 	}
 }

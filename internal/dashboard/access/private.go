@@ -18,14 +18,6 @@ func (g *Authenticator) IsPrivate() bool { return g.options.Token != "" }
 // the token.
 func (g *Authenticator) privateSession() string { return g.digest("session " + g.options.Token) }
 
-func (g *Authenticator) signInPrivate(w http.ResponseWriter, r *http.Request, token string) error {
-	if !hmac.Equal([]byte(token), []byte(g.options.Token)) {
-		return userclient.ErrBadToken
-	}
-	http.SetCookie(w, g.newCookie(r, g.privateSession(), 0))
-	return nil
-}
-
 // privateUser returns the user of a private dashboard. The host must be loopback, since another
 // site may resolve its name to it.
 func (g *Authenticator) privateUser(r *http.Request) (*userclient.User, error) {

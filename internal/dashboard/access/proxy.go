@@ -13,7 +13,7 @@ import (
 )
 
 func (g *Authenticator) usesProxyAuth(r *http.Request) bool {
-	if g.options.Headers.User == "" || !g.isProxy(remoteAddr(r)) {
+	if g.options.Headers.User == "" || !g.isFromProxy(r) {
 		return false
 	}
 	return r.Header.Get(g.options.Headers.User) != "" || bearerToken(r) != ""
@@ -116,17 +116,10 @@ func (g *Authenticator) isAllowedHost(host string) bool {
 	return name == "localhost" || err == nil
 }
 
-// remoteAddr returns the address of the connection; the zero Addr if unknown.
-func remoteAddr(r *http.Request) netip.Addr {
-	at, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return netip.Addr{}
-	}
-	return at.Addr().Unmap().WithZone("")
-}
-
-// isProxy reports whether an address is trusted.
-func (g *Authenticator) isProxy(from netip.Addr) bool {
+// isFromProxy reports whether a trusted address connected.
+func (g *Authenticator) isFromProxy(r *http.Request) bool {
+	at, _ := netip.ParseAddrPort(r.RemoteAddr) // The zero address is not trusted.
+	from := at.Addr().Unmap().WithZone("")
 	if len(g.options.Headers.Trusted) == 0 {
 		return from.IsLoopback()
 	}

@@ -52,9 +52,18 @@ func (d *draft) skeleton(namespace string) map[string]any {
 
 // createObject creates the object of the form, or updates the form.
 func createObject(req *request) error {
-	return req.submitDraft("create", req.refOfKind, func(d *draft, parsed map[string]any) error {
+	target := func() (object.Ref, error) {
+		kind, err := req.PathKind()
+		return object.Ref{Kind: kind}, err
+	}
+	return req.submitDraft("create", target, func(d *draft, parsed map[string]any) error {
 		dry := req.wantsPreview(parsed)
-		stored, err := req.create(d.Kind, parsed, userclient.WriteOptions{DryRun: dry})
+		namespace, _ := object.FieldAt(parsed, "metadata", "namespace").(string)
+		body, err := json.Marshal(parsed)
+		if err != nil {
+			return err
+		}
+		stored, err := req.API.Create(req.Context(), d.Kind, targetNamespace(d.Kind, namespace), body, userclient.WriteOptions{DryRun: dry})
 		switch {
 		case err != nil:
 			return req.renderRejected(d, err)

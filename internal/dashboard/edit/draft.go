@@ -59,7 +59,7 @@ type draft struct {
 	// the page showed it. version is the resource version.
 	stored, base map[string]any
 	version      string
-	digester     *secretDigester
+	digester     secretDigester
 	values       url.Values
 	// release ends its claim on the memory of drafts before it is stored.
 	release func()
@@ -286,12 +286,6 @@ func (d *draft) buildForm() {
 		return
 	}
 	d.Root = root
-}
-
-// refOfKind returns a new object of the kind in the URL.
-func (req *request) refOfKind() (ref object.Ref, err error) {
-	ref.Kind, err = req.PathKind()
-	return ref, err
 }
 
 func (req *request) enteredNamespace(kind object.Kind) string {

@@ -12,7 +12,7 @@ import (
 type Pages struct {
 	// objects plans for objects, and knows their states.
 	objects  *objects.Pages
-	digester *secretDigester
+	digester secretDigester
 	// drafts limits the forms that are processed.
 	drafts web.Limiter
 }

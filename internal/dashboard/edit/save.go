@@ -17,15 +17,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-func (req *request) create(kind object.Kind, entered map[string]any, o userclient.WriteOptions) (json.RawMessage, error) {
-	namespace, _ := object.FieldAt(entered, "metadata", "namespace").(string)
-	body, err := json.Marshal(entered)
-	if err != nil {
-		return nil, err
-	}
-	return req.API.Create(req.Context(), kind, targetNamespace(kind, namespace), body, o)
-}
-
 // renderRejected shows the form again with the error of the API server.
 func (req *request) renderRejected(d *draft, err error) error {
 	p := web.ProblemOf(err)

@@ -46,17 +46,13 @@ func missingSecretValues(before, entered map[string]any) []string {
 	return found
 }
 
-// secretDigester computes digests with a key that never leaves the process.
-type secretDigester struct{ key []byte }
+// secretDigester is the key of digests, which never leaves the process.
+type secretDigester string
 
-func newSecretDigester() *secretDigester {
-	key := make([]byte, 32)
-	_, _ = rand.Read(key) // It never returns an error.
-	return &secretDigester{key}
-}
+func newSecretDigester() secretDigester { return secretDigester(rand.Text()) }
 
-func (s *secretDigester) sum(value any) string {
-	mac := hmac.New(sha256.New, s.key)
+func (s secretDigester) sum(value any) string {
+	mac := hmac.New(sha256.New, []byte(s))
 	_ = json.NewEncoder(mac).Encode(value) //nolint:errchkjson // It was JSON before.
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
 }

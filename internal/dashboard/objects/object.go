@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
@@ -21,6 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
@@ -125,10 +128,13 @@ func (p objectPage) HasRun() bool {
 	return slices.ContainsFunc(p.States, func(c stateView) bool { return !c.Ran.IsZero() })
 }
 
+// ownConditions are the types of the conditions that Setpoint sets on objects.
+var ownConditions = append(plan.OwnConditions[:], composite.ConditionUpdated, trigger.ConditionHandled)
+
 // Ours reports whether Setpoint sets conditions of a type on the object, or is a source of its events.
 func (p objectPage) Ours(of string) bool {
 	return slices.Contains(admission.ControllerGroups(), p.Group) ||
-		slices.Contains([]string{"Synced", "Reconciling", "Stalled", "Updated", "Handled"}, of) ||
+		slices.Contains(ownConditions, of) ||
 		slices.ContainsFunc(p.States, func(c stateView) bool { return strings.HasPrefix(c.Process+"-", of+"-") })
 }
 
@@ -306,13 +312,10 @@ func caveats(all []processes.Info) (found []string) {
 func (s *Object) stateViews(states []inspect.ObjectState, all []processes.Info, runs []inspect.Run) []stateView {
 	views := make([]stateView, 0, len(states))
 	for _, state := range states {
-		view := stateView{ObjectState: state}
-		for i := range all {
-			if t := &all[i]; t.Source.Name() == state.Process {
-				view.Lost, view.Standby = t.Lost, t.Process.IsStandby()
-			}
+		view := stateView{ObjectState: state, Declared: controllerOf(&state, all).Declared}
+		if i := slices.IndexFunc(all, func(t processes.Info) bool { return t.Source.Name() == state.Process }); i >= 0 {
+			view.Lost, view.Standby = all[i].Lost, all[i].Process.IsStandby()
 		}
-		view.Declared = controllerOf(&state, all).Declared
 		if state.State == inspect.StateFailing && state.Error != "" {
 			view.Fault = describeFault(state.Error, state.Fault, runFailedTitle)
 			view.FailureURL = s.failureURL(&state, runs)

@@ -535,3 +535,19 @@ func TestRunsWithoutHistory(t *testing.T) {
 	body := renderPage(t, "object", p)
 	wantTexts(t, body, "History is no longer in memory", "!Not reconciled yet")
 }
+
+// A diff has objects that the user cannot get by their names, without what replaces their fields.
+func TestHiddenObjectsInDiffs(t *testing.T) {
+	hidden := func(name string) json.RawMessage {
+		return json.RawMessage(`{"apiVersion":"v1","hidden":"` + inspect.Redacted + `","kind":"Pod","metadata":{"name":"` + name + `"}}`)
+	}
+	var same, other Body
+	same.compare(hidden("a"), hidden("a"))
+	other.compare(hidden("a"), hidden("b"))
+	if same.EmptyReason != "No differences in what you can get." {
+		t.Errorf("says %q", same.EmptyReason)
+	}
+	if text := other.Diff.Signed(); !other.Hidden || other.Diff.Added != 1 || strings.Contains(text, inspect.Redacted) {
+		t.Errorf("shows %s", text)
+	}
+}

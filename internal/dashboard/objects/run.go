@@ -3,6 +3,7 @@ package objects
 import (
 	"encoding/json"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -47,6 +48,8 @@ type Body struct {
 	Text      string
 	Truncated bool
 	Diff      *diff.Text
+	// Hidden reports that the diff has objects of which the user may know only the names.
+	Hidden bool
 	// EmptyReason is why there is no text.
 	EmptyReason string
 }
@@ -202,9 +205,16 @@ func (l *Loader) diffWithPrevious(b *Body, run *inspect.Run, step int, part func
 func (b *Body) compare(earlier, later json.RawMessage) {
 	left, cutLeft := diff.Pretty(earlier, diff.MaxBytes)
 	right, cutRight := diff.Pretty(later, diff.MaxBytes)
-	b.SetDiff(left, right, "No differences.")
+	reason := "No differences."
+	if b.Hidden = hiddenLine.MatchString(left) || hiddenLine.MatchString(right); b.Hidden {
+		left, right, reason = hiddenLine.ReplaceAllString(left, ""), hiddenLine.ReplaceAllString(right, ""), "No differences in what you can get."
+	}
+	b.SetDiff(left, right, reason)
 	b.Truncated = b.Truncated || cutLeft || cutRight
 }
+
+// hiddenLine marks an object that is reduced to its names.
+var hiddenLine = regexp.MustCompile(`(?m)^ *"hidden": "` + inspect.Redacted + `",?\n?`)
 
 // SetDiff sets the diff of two texts, or the reason why it is empty.
 func (b *Body) SetDiff(left, right, emptyReason string) {

@@ -122,8 +122,6 @@ func (e entry) ListedEarlier() []inspect.Run { return e.Earlier[:min(len(e.Earli
 // More returns the number of earlier runs that are not listed.
 func (e entry) More() int { return max(0, len(e.Earlier)-maxEarlier) }
 
-func (e entry) ControllerName() string { return processes.ShortName(e.Controller) }
-
 type effect struct {
 	// Sign is "+", "~", "−" or "!". Tone is the CSS class.
 	Sign, Tone string

@@ -98,7 +98,7 @@ func (f *OwnerIndex) Read(ctx context.Context, all []*Node) (left int) {
 	wanted := lists.Filter(all, func(n *Node) bool { return len(BuiltinChildKinds(n.Kind)) > 0 || n.Kind == podKind })
 	now := wanted[:min(len(wanted), f.reads)]
 	f.reads -= len(now)
-	userclient.InParallel(len(now), maxConcurrentQueries, func(i int) {
+	userclient.InParallel(len(now), func(i int) {
 		data, _ := f.api.Get(ctx, now[i].Kind, now[i].Namespace, now[i].Name)
 		if o, err := object.Parse(data); err == nil {
 			now[i].Health, now[i].Message = inspect.HealthOf(o)

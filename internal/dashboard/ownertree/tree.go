@@ -50,11 +50,8 @@ type Builder struct {
 	Nodes, Queries, Reads int
 }
 
-// maxDepth limits the depth of a tree, maxConcurrentQueries the parallel queries.
-const (
-	maxDepth             = 8
-	maxConcurrentQueries = 8
-)
+// maxDepth limits the depth of a tree.
+const maxDepth = 8
 
 // treeBuild is the construction of one tree.
 type treeBuild struct {
@@ -91,7 +88,7 @@ func (g *Builder) Build(ctx context.Context, root *Node, states []inspect.Object
 func (t *treeBuild) query(ctx context.Context, level []*Node) error {
 	queried := t.toQuery(level)
 	states := make([][]inspect.ObjectState, len(queried))
-	userclient.InParallel(len(queried), maxConcurrentQueries, func(i int) { states[i] = t.Processes.states(ctx, queried[i].Ref) })
+	userclient.InParallel(len(queried), func(i int) { states[i] = t.Processes.states(ctx, queried[i].Ref) })
 	for i, n := range queried {
 		for j := range states[i] {
 			states[i][j] = inspect.RedactState(states[i][j], t.May)

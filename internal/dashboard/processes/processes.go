@@ -290,10 +290,6 @@ func (s *ended) Controllers(context.Context) ([]inspect.Controller, error) {
 	return slices.Clone(s.controllers), nil
 }
 
-func (s *ended) Objects(context.Context, string, inspect.Query) (inspect.Page, error) {
-	return inspect.Page{}, s.errEnded()
-}
-
 // States implements inspect.Source. The controllers that managed the kind of an object are known.
 func (s *ended) States(_ context.Context, ref object.Ref) (all []inspect.ObjectState, _ error) {
 	for i := range s.controllers {
@@ -307,16 +303,16 @@ func (s *ended) States(_ context.Context, ref object.Ref) (all []inspect.ObjectS
 
 func (s *ended) Runs(context.Context, object.Ref, int) ([]inspect.Run, error) { return nil, nil }
 
-func (s *ended) Reviews(context.Context, string, bool) ([]inspect.Run, error) {
-	return nil, nil
+func (s *ended) Reviews(context.Context, string, bool) ([]inspect.Run, error) { return nil, nil }
+
+func (s *ended) Objects(context.Context, string, inspect.Query) (page inspect.Page, _ error) {
+	return page, s.errEnded()
 }
 
-func (s *ended) Run(context.Context, uint64) (inspect.Run, error) {
-	return inspect.Run{}, s.errEnded()
-}
+func (s *ended) Run(context.Context, uint64) (run inspect.Run, _ error) { return run, s.errEnded() }
 
-func (s *ended) Plan(context.Context, string, object.Ref, json.RawMessage) (inspect.Plan, error) {
-	return inspect.Plan{}, s.errEnded()
+func (s *ended) Plan(context.Context, string, object.Ref, json.RawMessage) (plan inspect.Plan, _ error) {
+	return plan, s.errEnded()
 }
 
 func (s *ended) SetLogLevel(context.Context, string) error { return s.errEnded() }

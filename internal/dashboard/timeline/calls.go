@@ -43,9 +43,9 @@ func RepeatLabel(steps []inspect.Step, at int) string {
 // RevisionLabel names the revision in a request, such as "former revision 2"; "" if the run
 // uses the latest revision only.
 func RevisionLabel(steps []inspect.Step, hookCall *inspect.Call) string {
-	former := func(s inspect.Step) bool { return s.Call != nil && s.Call.Revision != nil && s.Call.Revision.Previous }
+	previous := func(s inspect.Step) bool { return s.Call != nil && s.Call.Revision != nil && s.Call.Revision.Previous }
 	switch {
-	case hookCall.Revision == nil || !slices.ContainsFunc(steps, former):
+	case hookCall.Revision == nil || !slices.ContainsFunc(steps, previous):
 		return ""
 	case hookCall.Revision.Previous:
 		return "former revision " + strconv.FormatInt(hookCall.Revision.Number, 10)
@@ -80,13 +80,11 @@ func Decision(run *inspect.Run) string {
 	switch {
 	case r.Denied:
 		return what + " denied"
-	case run.Outcome == mutated:
+	case run.Outcome == inspect.ReviewMutated:
 		return what + " mutated and allowed"
 	}
 	return what + " allowed"
 }
-
-const mutated = "mutated"
 
 // newObjectAge is the age up to which an object counts as just created.
 const newObjectAge = time.Minute

@@ -59,11 +59,9 @@ func (e *Entry) Since() time.Time { return e.First().Began }
 
 // SameFailure reports whether two runs failed in the same way without other writes.
 func SameFailure(a, b *inspect.Run) bool {
-	return a.Outcome == failed && b.Outcome == failed && a.Controller == b.Controller && a.Process == b.Process &&
+	return a.Outcome == record.Failed && b.Outcome == record.Failed && a.Controller == b.Controller && a.Process == b.Process &&
 		a.Object.UID == b.Object.UID && sameError(a, b) && !wroteOthers(a) && !wroteOthers(b)
 }
-
-const failed = record.Failed
 
 // sameError compares the errors of runs. It ignores numbers, such as ports, durations and
 // times.

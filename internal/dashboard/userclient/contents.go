@@ -35,11 +35,8 @@ func (t KindCount) MissingPermission() string {
 	return missing.Missing()
 }
 
-// The timeout and parallelism of counting the contents of a namespace.
-const (
-	contentsTimeout     = 8 * time.Second
-	contentsParallelism = 8
-)
+// contentsTimeout is that of counting the contents of a namespace.
+const contentsTimeout = 8 * time.Second
 
 // Contents counts the objects in a namespace by kind. It returns kinds with objects and kinds
 // that could not be counted.
@@ -51,7 +48,7 @@ func (c *Client) Contents(ctx context.Context, namespace string) ([]KindCount, e
 	counts := lists.Map(namespacedKinds(all), func(kind object.Kind) KindCount { return KindCount{Kind: kind} })
 	ctx, cancel := context.WithTimeout(ctx, contentsTimeout)
 	defer cancel()
-	InParallel(len(counts), contentsParallelism, func(i int) { counts[i] = c.Count(ctx, counts[i].Kind, namespace) })
+	InParallel(len(counts), func(i int) { counts[i] = c.Count(ctx, counts[i].Kind, namespace) })
 	return slices.DeleteFunc(counts, func(t KindCount) bool {
 		return t.Count == 0 && (t.Err == nil || errors.Is(t.Err, failure.ErrNotFound))
 	}), nil
@@ -76,7 +73,7 @@ func namespacedKinds(all []served.Kind) []object.Kind {
 func (c *Client) Count(ctx context.Context, kind object.Kind, namespace string) KindCount {
 	t := KindCount{Kind: kind}
 	var list metav1.PartialObjectMetadataList
-	t.Err = c.list(ctx, mediaTypeList, object.Ref{Kind: kind, Namespace: namespace}, map[string]string{"limit": "1"}, &list)
+	t.Err = c.list(ctx, mediaTypeList, kind, namespace, metav1.ListOptions{Limit: 1}, &list)
 	t.Count = int64(len(list.Items))
 	switch {
 	case list.RemainingItemCount != nil:

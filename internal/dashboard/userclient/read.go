@@ -44,20 +44,15 @@ func (c *Client) Names(ctx context.Context, kind object.Kind, namespace string) 
 	return names, err
 }
 
-// list reads a list of a kind in a namespace, or in all, with the parameters that are not empty.
-func (c *Client) list(ctx context.Context, accept string, of object.Ref, parameters map[string]string, into any) error {
-	path, err := pathOf(of.Kind, of.Namespace, "")
+// list reads a list of a kind in a namespace, or in all.
+func (c *Client) list(ctx context.Context, accept string, kind object.Kind, namespace string, o metav1.ListOptions, into any) error {
+	path, err := pathOf(kind, namespace, "")
 	if err != nil {
 		return err
 	}
-	request := c.rest.Get().AbsPath(path...)
-	for name, value := range parameters {
-		if value != "" {
-			request.Param(name, value)
-		}
-	}
+	request := c.rest.Get().AbsPath(path...).SpecificallyVersionedParams(&o, metav1.ParameterCodec, metav1.SchemeGroupVersion)
 	if err := c.get(ctx, accept, request, into); err != nil {
-		return fmt.Errorf("list %s: %w", describe(of.Kind, of.Namespace, ""), err)
+		return fmt.Errorf("list %s: %w", describe(kind, namespace, ""), err)
 	}
 	return nil
 }
@@ -71,8 +66,8 @@ func (c *Client) EachMetadata(ctx context.Context, kind object.Kind, namespace, 
 	show func(o *metav1.PartialObjectMetadata)) error {
 	for next, left := "", maxListed; ; {
 		var list metav1.PartialObjectMetadataList
-		parameters := map[string]string{"limit": pageSize, "continue": next, "labelSelector": labels}
-		if err := c.list(ctx, mediaTypeList, object.Ref{Kind: kind, Namespace: namespace}, parameters, &list); err != nil {
+		options := metav1.ListOptions{Limit: pageSize, Continue: next, LabelSelector: labels}
+		if err := c.list(ctx, mediaTypeList, kind, namespace, options, &list); err != nil {
 			return err
 		}
 		if left -= len(list.Items); left < 0 {
@@ -89,20 +84,9 @@ func (c *Client) EachMetadata(ctx context.Context, kind object.Kind, namespace, 
 
 // The page size, and the maximum number of listed objects.
 const (
-	pageSize  = "500"
+	pageSize  = 500
 	maxListed = 20000
 )
-
-// TableQuery selects the objects of a Table.
-type TableQuery struct {
-	// Namespace is empty for all.
-	Namespace string
-	// Labels and Fields are selectors.
-	Labels, Fields string
-	// Limit is 100 if zero; Continue is that of the previous Table.
-	Limit    int64
-	Continue string
-}
 
 // Table is a list of objects as kubectl prints it.
 type Table struct {
@@ -128,14 +112,10 @@ type Row struct {
 	Deleting  bool
 }
 
-// Table lists objects as kubectl prints them.
-func (c *Client) Table(ctx context.Context, kind object.Kind, q TableQuery) (Table, error) {
-	parameters := map[string]string{
-		"includeObject": "Metadata", "limit": strconv.FormatInt(cmp.Or(q.Limit, 100), 10),
-		"labelSelector": q.Labels, "fieldSelector": q.Fields, "continue": q.Continue,
-	}
+// Table lists the objects of a kind in a namespace, or in all, as kubectl prints them.
+func (c *Client) Table(ctx context.Context, kind object.Kind, namespace string, o metav1.ListOptions) (Table, error) {
 	var printed metav1.Table
-	if err := c.list(ctx, mediaTypeTable, object.Ref{Kind: kind, Namespace: q.Namespace}, parameters, &printed); err != nil {
+	if err := c.list(ctx, mediaTypeTable, kind, namespace, o, &printed); err != nil {
 		return Table{}, err
 	}
 	table := Table{Continue: printed.Continue, Columns: printed.ColumnDefinitions}
@@ -193,19 +173,18 @@ type Event struct {
 	First, Last time.Time
 }
 
+var eventKind = object.Kind{Version: "v1", Plural: "events", Namespaced: true}
+
 // Events returns the events of an object, newest first.
 func (c *Client) Events(ctx context.Context, ref object.Ref) ([]Event, error) {
 	about := fields.Set{"involvedObject.kind": ref.Kind.Kind, "involvedObject.name": ref.Name}
 	if ref.UID != "" {
 		about["involvedObject.uid"] = ref.UID
 	}
-	in := object.Ref{
-		Kind:      object.Kind{Version: "v1", Plural: "events", Namespaced: true},
-		Namespace: cmp.Or(ref.Namespace, "default"), // Events of cluster-scoped objects are there.
-	}
+	in := cmp.Or(ref.Namespace, "default") // Events of cluster-scoped objects are there.
 	var list core.EventList
-	parameters := map[string]string{"fieldSelector": about.AsSelector().String(), "limit": pageSize}
-	if err := c.list(ctx, mediaTypeJSON, in, parameters, &list); err != nil {
+	options := metav1.ListOptions{FieldSelector: about.AsSelector().String(), Limit: pageSize}
+	if err := c.list(ctx, mediaTypeJSON, eventKind, in, options, &list); err != nil {
 		return nil, err
 	}
 	events := lists.Map(list.Items, readEvent)

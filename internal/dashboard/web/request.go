@@ -188,6 +188,7 @@ func (req *Request) Controller(process, name string) (*processes.Info, *inspect.
 	if err != nil {
 		return nil, nil, err
 	}
+	name = strings.ReplaceAll(name, "~", "/") // See ControllerURL.
 	for i := range t.Controllers {
 		if c := &t.Controllers[i]; c.Name == name && inspect.CanView(c, req.Can) {
 			return &t, c, nil

@@ -18,9 +18,6 @@ func ControllerURL(process, name string) string {
 	return "/controllers/" + url.PathEscape(process) + "/" + url.PathEscape(strings.ReplaceAll(name, "/", "~"))
 }
 
-// Unslug returns the name of a controller in the path of a URL.
-func Unslug(text string) string { return strings.ReplaceAll(text, "~", "/") }
-
 // ResourceURL returns the page of a kind.
 func ResourceURL(k object.Kind) string { return "/resources/" + url.PathEscape(k.Resource()) }
 

@@ -68,12 +68,17 @@ func KubeconfigFolder(config *clientcmdapi.Config, context string) string {
 // ClusterFolder returns the folder in which sessions of this user publish themselves that develop against a
 // cluster they have not booted, by the URL of its API server. It need not exist.
 func ClusterFolder(server string) (string, error) {
+	sum := sha256.Sum256([]byte(server))
+	return userFolder("dev", hex.EncodeToString(sum[:8]))
+}
+
+// userFolder returns a folder in which sessions of this user publish themselves. It need not exist.
+func userFolder(below ...string) (string, error) {
 	base, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("find the folder for sessions: %w", err)
 	}
-	sum := sha256.Sum256([]byte(server))
-	return filepath.Join(base, "setpoint", "dev", hex.EncodeToString(sum[:8])), nil
+	return filepath.Join(append([]string{base, "setpoint"}, below...)...), nil
 }
 
 // CreateClusterFolder creates ClusterFolder, private to the user.

@@ -30,18 +30,9 @@ type DevSession struct {
 // ErrNoSession means that no session belongs to a folder.
 var ErrNoSession = errors.New("no session of setpoint dev")
 
-// sessionsFolder returns the folder with the sessions of this user. It need not exist.
-func sessionsFolder() (string, error) {
-	base, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("find the folder for sessions: %w", err)
-	}
-	return filepath.Join(base, "setpoint", "sessions"), nil
-}
-
 // PublishSession lets FindSession find a session until withdraw is called. It replaces those of its folders that were killed.
 func PublishSession(s DevSession) (withdraw func(), err error) {
-	folder, err := sessionsFolder()
+	folder, err := userFolder("sessions")
 	if err == nil {
 		err = os.MkdirAll(folder, 0o700)
 	}
@@ -49,9 +40,9 @@ func PublishSession(s DevSession) (withdraw func(), err error) {
 		return nil, err
 	}
 	s.Started, s.Folders = resolved(s.Started), lists.Map(s.Folders, resolved)
-	for _, former := range readSessions(folder) {
-		if former.killed && slices.ContainsFunc(append(s.Folders, s.Started), former.has) {
-			_ = os.Remove(former.path)
+	for _, previous := range readSessions(folder) {
+		if previous.killed && slices.ContainsFunc(append(s.Folders, s.Started), previous.has) {
+			_ = os.Remove(previous.path)
 		}
 	}
 	text, err := json.Marshal(s)
@@ -65,7 +56,7 @@ func PublishSession(s DevSession) (withdraw func(), err error) {
 // started in it. The home folder has no subfolders in this, since anything may be there. One that starts, and one that was
 // killed, are errors: the command would otherwise go to another cluster.
 func FindSession(dir string) (DevSession, error) {
-	folder, err := sessionsFolder()
+	folder, err := userFolder("sessions")
 	if err != nil {
 		return DevSession{}, ErrNoSession
 	}
