@@ -56,8 +56,11 @@ type Source interface { //nolint:interfacebloat // Each method is one view of a 
 	// Reviews returns the recorded reviews by a controller, newest first, without requests and
 	// responses. detailed adds the groups of the users and the changed fields.
 	Reviews(ctx context.Context, controller string, detailed bool) ([]Run, error)
-	// Run returns one run with complete requests and responses.
-	Run(ctx context.Context, id uint64) (Run, error)
+	// Run returns one run with complete requests and responses, in which values of Secrets are masked, or have tokens in
+	// their place.
+	Run(ctx context.Context, id uint64, tokens bool) (Run, error)
+	// Record writes a recording of what runs from now on, until the context ends.
+	Record(ctx context.Context, filter recording.Filter, out io.Writer) error
 	// Plan returns a dry run for an object. edited is the object as a user would store it; nil
 	// for the stored one.
 	Plan(ctx context.Context, controller string, ref object.Ref, edited json.RawMessage) (Plan, error)
@@ -478,15 +481,6 @@ const (
 
 // Diagnostics lists them.
 var Diagnostics = []string{DiagnosticCommand, DiagnosticMetrics, DiagnosticGoroutines} //nolint:gochecknoglobals // A constant list.
-
-// CallSource is a Source of whole calls of hooks, in which tokens stand for values of Secrets.
-type CallSource interface {
-	Source
-	// RunWithTokens is Run with tokens.
-	RunWithTokens(ctx context.Context, id uint64) (Run, error)
-	// Record writes a recording of what runs from now on, until the context ends.
-	Record(ctx context.Context, filter recording.Filter, out io.Writer) error
-}
 
 // The healths of objects: the statuses of kstatus.
 const (

@@ -28,7 +28,7 @@ type History = inspect.HistoryOptions
 // Inspect returns the state of this process. It works before Run and in standby replicas.
 func (m *Manager) Inspect() inspect.Source { return &source{m} }
 
-// source implements inspect.CallSource for a Manager.
+// source implements inspect.Source for a Manager.
 type source struct{ manager *Manager }
 
 // Name implements inspect.Source.
@@ -91,8 +91,12 @@ func (s *source) Reviews(_ context.Context, controller string, detailed bool) ([
 }
 
 // Run implements inspect.Source.
-func (s *source) Run(_ context.Context, id uint64) (inspect.Run, error) {
-	run, err := s.manager.History.Run(id)
+func (s *source) Run(_ context.Context, id uint64, tokens bool) (inspect.Run, error) {
+	find := s.manager.History.Run
+	if tokens {
+		find = s.manager.History.RunWithTokens
+	}
+	run, err := find(id)
 	run.Process = s.Name()
 	return run, err
 }
@@ -202,14 +206,7 @@ func (m *Manager) startRecording() (stop func(), err error) {
 
 var errNoRecords = errors.New("this process cannot be recorded: it has --history-size=0 and no --record")
 
-// RunWithTokens implements inspect.CallSource.
-func (s *source) RunWithTokens(_ context.Context, id uint64) (inspect.Run, error) {
-	run, err := s.manager.History.RunWithTokens(id)
-	run.Process = s.Name()
-	return run, err
-}
-
-// Record implements inspect.CallSource.
+// Record implements inspect.Source.
 func (s *source) Record(ctx context.Context, filter recording.Filter, out io.Writer) error {
 	if s.manager.Unrecorded {
 		return errNoRecords

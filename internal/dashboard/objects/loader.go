@@ -47,10 +47,7 @@ func (l *Loader) Load(process string, id uint64) (inspect.Run, error) {
 	}
 	run, err := inspect.QueryOne(l.Context(), l.Processes.Timeouts, source,
 		func(ctx context.Context, s inspect.Source) (inspect.Run, error) {
-			if calls, can := s.(inspect.CallSource); can && l.tokens {
-				return calls.RunWithTokens(ctx, id)
-			}
-			return s.Run(ctx, id)
+			return s.Run(ctx, id, l.tokens)
 		})
 	if err != nil {
 		return inspect.Run{}, err

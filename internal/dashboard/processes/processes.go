@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
 const sourceTimeout = 5 * time.Second
@@ -309,11 +311,15 @@ func (s *ended) Objects(context.Context, string, inspect.Query) (page inspect.Pa
 	return page, s.errEnded()
 }
 
-func (s *ended) Run(context.Context, uint64) (run inspect.Run, _ error) { return run, s.errEnded() }
+func (s *ended) Run(context.Context, uint64, bool) (run inspect.Run, _ error) {
+	return run, s.errEnded()
+}
 
 func (s *ended) Plan(context.Context, string, object.Ref, json.RawMessage) (plan inspect.Plan, _ error) {
 	return plan, s.errEnded()
 }
+
+func (s *ended) Record(context.Context, recording.Filter, io.Writer) error { return s.errEnded() }
 
 func (s *ended) SetLogLevel(context.Context, string) error { return s.errEnded() }
 

@@ -27,8 +27,6 @@ type client struct {
 	wait time.Duration
 }
 
-var _ inspect.CallSource = (*client)(nil)
-
 // NewClient returns a Source that reads the Handler at base, such as http://127.0.0.1:8082.
 // A nil transport is http.DefaultTransport. An empty token is not sent.
 func NewClient(name string, base *url.URL, transport http.RoundTripper, credential Credential) inspect.Source {
@@ -79,16 +77,8 @@ func (c *client) Reviews(ctx context.Context, controller string, detailed bool) 
 
 func processOf(run *inspect.Run) *string { return &run.Process }
 
-func (c *client) Run(ctx context.Context, id uint64) (inspect.Run, error) {
-	return c.run(ctx, arguments{ID: id})
-}
-
-func (c *client) RunWithTokens(ctx context.Context, id uint64) (inspect.Run, error) {
-	return c.run(ctx, arguments{ID: id, Tokens: true})
-}
-
-func (c *client) run(ctx context.Context, a arguments) (inspect.Run, error) {
-	found, err := get[inspect.Run](ctx, c, pathRun, a)
+func (c *client) Run(ctx context.Context, id uint64, tokens bool) (inspect.Run, error) {
+	found, err := get[inspect.Run](ctx, c, pathRun, arguments{ID: id, Tokens: tokens})
 	found.Process = c.name
 	return found, err
 }

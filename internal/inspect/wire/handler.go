@@ -23,9 +23,7 @@ func (r statusError) Unwrap() error { return r.error }
 // token.
 func Handler(source inspect.Source, guard Guard) http.Handler {
 	mux := http.NewServeMux()
-	if calls, has := source.(inspect.CallSource); has {
-		mux.HandleFunc("POST "+Prefix+pathRecording, recordHandler(calls))
-	}
+	mux.HandleFunc("POST "+Prefix+pathRecording, recordHandler(source))
 	for path, call := range methods(source) {
 		mux.HandleFunc("POST "+Prefix+path, func(w http.ResponseWriter, r *http.Request) {
 			var response any
@@ -65,12 +63,7 @@ func methods(source inspect.Source) map[string]func(context.Context, arguments) 
 		pathLogLevel: func(ctx context.Context, a arguments) (any, error) {
 			return struct{}{}, source.SetLogLevel(ctx, a.Name)
 		},
-		pathRun: func(ctx context.Context, a arguments) (any, error) {
-			if calls, has := source.(inspect.CallSource); has && a.Tokens {
-				return calls.RunWithTokens(ctx, a.ID)
-			}
-			return source.Run(ctx, a.ID)
-		},
+		pathRun:      func(ctx context.Context, a arguments) (any, error) { return source.Run(ctx, a.ID, a.Tokens) },
 		pathPlan:     func(ctx context.Context, a arguments) (any, error) { return plan(ctx, source, plans, a) },
 		pathRevision: func(ctx context.Context, a arguments) (any, error) { return await(ctx, source, a.Since) },
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // recordHandler writes a recording until the client is gone.
-func recordHandler(source inspect.CallSource) http.HandlerFunc {
+func recordHandler(source inspect.Source) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		a, err := readArguments(r)
 		if err != nil {
@@ -49,7 +49,7 @@ const maxSilence = 6 * recording.StreamInterval
 // errSilent is the cause of the end of a recording that was silent.
 var errSilent = fmt.Errorf("it has sent nothing for %s", maxSilence)
 
-// Record implements inspect.CallSource. It returns nil if the process ends the recording.
+// Record implements inspect.Source. It returns nil if the process ends the recording.
 func (c *client) Record(ctx context.Context, filter recording.Filter, out io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
