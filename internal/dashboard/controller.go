@@ -107,8 +107,7 @@ func (req *request) controllerActions(c *inspect.Controller) []web.Action {
 	return []web.Action{reconcile, suspend, {Label: "Manifest", URL: web.ObjectURL(*c.Declared)}}
 }
 
-// notReconcilable returns why the user cannot reconcile all objects of a controller; "" if the
-// user can.
+// notReconcilable returns why the user cannot reconcile all objects of a controller; "" if the user can.
 func (req *request) notReconcilable(c *inspect.Controller) string {
 	switch {
 	case c.AllReplicas:

@@ -30,9 +30,8 @@ type objectList struct {
 	CanReconcile bool
 	// Kinds are the kinds to filter by.
 	Kinds []object.Kind
-	// Unwatched is the state of all objects that no process watches, such as Suspended. The
-	// API server lists them. TooMany reports that it has more than are listed, Problem is why it
-	// does not list them.
+	// Unwatched is the state of all objects that no process watches, such as Suspended. The API server lists them.
+	// TooMany reports that it has more than are listed, Problem is why it does not list them.
 	Unwatched inspect.State
 	TooMany   bool
 	Problem   string
@@ -69,8 +68,7 @@ func (req *request) listObjects(t *processes.Info, c *inspect.Controller) (*obje
 	return list, nil
 }
 
-// objectSpec is the list of objects. A process compares, filters and sorts them if it watches
-// them.
+// objectSpec is the list of objects. A process compares, filters and sorts them if it watches them.
 func objectSpec() *web.ListSpec[inspect.ObjectState] {
 	return &web.ListSpec[inspect.ObjectState]{
 		Target: "controller", One: "object", More: "objects", Label: "States", States: processes.ObjectStates(), Default: "state",

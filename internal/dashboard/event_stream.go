@@ -12,10 +12,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
-// Intervals of the event stream: between two refreshes, between checks of the session, the
-// processes and the API server, until relative times are stale, before a failed process is
-// watched again; and the timeout of a send. A page that is slow to refresh rests longer on its
-// own.
+// Intervals of the event stream: between two refreshes, between checks of the session, the processes and the API
+// server, until relative times are stale, before a failed process is watched again; and the timeout of a send. A page
+// that is slow to refresh rests longer on its own.
 const (
 	minRefreshInterval  = 500 * time.Millisecond
 	pollInterval        = 2 * time.Second
@@ -24,9 +23,8 @@ const (
 	sendTimeout         = 10 * time.Second
 )
 
-// eventStream sends server-sent events to one page: "change" when the page should refresh,
-// "api" when the API server is "down" or "up" again, "expired" when the user has to sign in
-// again.
+// eventStream sends server-sent events to one page: "change" when the page should refresh, "api" when the API server is
+// "down" or "up" again, "expired" when the user has to sign in again.
 type eventStream struct {
 	*request
 	out     *http.ResponseController
@@ -92,8 +90,7 @@ func (l *eventStream) run(ctx context.Context) {
 	}
 }
 
-// poll checks for an expired session, new and stopped processes, stale pages, and the API
-// server.
+// poll checks for an expired session, new and stopped processes, stale pages, and the API server.
 func (l *eventStream) poll(ctx context.Context) (open bool) {
 	// An unreachable API server does not end a session.
 	if _, err := l.Authenticator.Authenticate(l.R); errors.Is(err, access.ErrExpired) || errors.Is(err, access.ErrSignedOut) {
@@ -154,8 +151,7 @@ func (l *eventStream) watchSources(ctx context.Context) (changed bool) {
 	return changed
 }
 
-// watchResource notifies on each change of a resource, or of one object, that the user may
-// watch.
+// watchResource notifies on each change of a resource, or of one object, that the user may watch.
 func (req *request) watchResource(ctx context.Context, resource string, changed chan<- struct{}) {
 	kind, err := req.API.CurrentKind(ctx, resource)
 	if err == nil {

@@ -33,8 +33,7 @@ type processCard struct {
 	Plots  []processes.Plot
 }
 
-// cacheStats sums the watches of a process that the user may see. Hidden is the number of other
-// watches.
+// cacheStats sums the watches of a process that the user may see. Hidden is the number of other watches.
 type cacheStats struct {
 	Objects, Bytes int
 	FailedWatches  []inspect.Watch
@@ -98,8 +97,7 @@ func controllerSpec() *web.ListSpec[processes.ControllerRow] {
 	}
 }
 
-// countUnwatched counts the objects of suspended controllers and of those whose process has
-// ended, which watch none.
+// countUnwatched counts the objects of suspended controllers and of those whose process has ended, which watch none.
 func (req *request) countUnwatched(rows []processes.ControllerRow) {
 	var unwatched []*processes.ControllerRow
 	for i := range rows {

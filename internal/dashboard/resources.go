@@ -97,8 +97,7 @@ func sortKinds(all []*kindRow) {
 	})
 }
 
-// countObjects counts the objects of each kind. It returns an error if the API server is
-// unreachable.
+// countObjects counts the objects of each kind. It returns an error if the API server is unreachable.
 func (req *request) countObjects(all []*kindRow) error {
 	failures := make([]error, len(all))
 	userclient.InParallel(len(all), func(i int) {
@@ -114,8 +113,7 @@ func (req *request) countObjects(all []*kindRow) error {
 	return nil
 }
 
-// otherKinds returns the resources without a controller. They are optional, so errors are only
-// logged.
+// otherKinds returns the resources without a controller. They are optional, so errors are only logged.
 func (req *request) otherKinds(known []*kindRow) []string {
 	kinds, err := req.API.Kinds(req.Context())
 	if err != nil {

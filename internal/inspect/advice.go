@@ -25,14 +25,14 @@ func AdviceFor(f *Fault) Advice {
 	if f == nil {
 		return Advice{}
 	}
+	place := f.Place
+	if f.Line != "" {
+		place += " `" + f.Line + "`"
+	}
 	for _, known := range adviceRules {
 		if known.what == f.Kind && f.Code >= known.from && (known.to == 0 || f.Code <= known.to) {
 			if f.Place != "" {
-				quote := ""
-				if f.Line != "" {
-					quote = " `" + f.Line + "`"
-				}
-				known.Help = "Look at " + f.Place + quote + ". " + known.Help
+				known.Help = "Look at " + place + ". " + known.Help
 			}
 			if f.Code != 0 {
 				known.Title += " (" + strings.TrimSpace(strconv.Itoa(f.Code)+" "+http.StatusText(f.Code)) + ")"
@@ -44,8 +44,7 @@ func AdviceFor(f *Fault) Advice {
 	return Advice{}
 }
 
-// adviceRule is the advice for a kind of fault, and for a range of status codes if to is
-// set.
+// adviceRule is the advice for a kind of fault, and for a range of status codes if to is set.
 type adviceRule struct {
 	what     failure.FaultKind
 	from, to int

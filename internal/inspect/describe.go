@@ -18,8 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// Programs are the parts of one controller. Addresses are those of its hooks; none for a Go
-// program.
+// Programs are the parts of one controller. Addresses are those of its hooks; none for a Go program.
 type Programs struct {
 	Hooks     []composite.Program
 	Handlers  []handler.Program

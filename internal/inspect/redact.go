@@ -16,10 +16,9 @@ import (
 // Redacted replaces what the reader may not read. An object has it under the name hidden.
 const Redacted = "you cannot get these"
 
-// Redact removes what the reader may not read from a run. In requests and responses objects
-// are reduced to their names; changes of their fields and errors of their writes are
-// removed. If the object of the run itself may not be read, causes, errors, requests,
-// responses and events are removed. The names of objects stay in the steps.
+// Redact removes what the reader may not read from a run. In requests and responses objects are reduced to their names;
+// changes of their fields and errors of their writes are removed. If the object of the run itself may not be read,
+// causes, errors, requests, responses and events are removed. The names of objects stay in the steps.
 //
 // may reports whether the reader may get objects of a kind in a namespace. The plural of
 // the kind is empty if the run does not know it.
@@ -250,8 +249,7 @@ func RedactState(objectState ObjectState, may func(kind object.Kind, namespace s
 	return objectState
 }
 
-// hiddenKinds returns the kinds at locations that may not be read, as a list; "" if all
-// may.
+// hiddenKinds returns the kinds at locations that may not be read, as a list; "" if all may.
 func hiddenKinds(places []Location, own object.Ref, may func(object.Kind, string) bool) string {
 	var hidden []string
 	for _, p := range places {
@@ -267,9 +265,8 @@ func hiddenKinds(places []Location, own object.Ref, may func(object.Kind, string
 // or in all if it is "", or on one object.
 type AccessCheck func(verb string, kind object.Kind, namespace, name string) bool
 
-// CanView reports whether the reader may see a controller: if they may get the object that
-// declares it, or list one of its kinds. A controller of a Go program without known kinds
-// is visible.
+// CanView reports whether the reader may see a controller: if they may get the object that declares it, or list one of
+// its kinds. A controller of a Go program without known kinds is visible.
 func CanView(c *Controller, may AccessCheck) bool {
 	if d := c.Declared; d != nil && may("get", d.Kind, d.Namespace, d.Name) {
 		return true

@@ -16,8 +16,7 @@ import (
 const (
 	pointInterval = 5 * time.Second
 	maxPoints     = 120
-	// maxSamples bounds the durations for the median of a point, maxCallSamples those of
-	// calls.
+	// maxSamples bounds the durations for the median of a point, maxCallSamples those of calls.
 	maxSamples     = 64
 	maxCallSamples = 256
 )

@@ -14,8 +14,7 @@ const (
 	slowMemory   = 15 * time.Second
 )
 
-// Timeouts bound requests to processes. A process that is stopped or hangs still accepts
-// connections.
+// Timeouts bound requests to processes. A process that is stopped or hangs still accepts connections.
 type Timeouts struct {
 	limit time.Duration
 
@@ -41,8 +40,7 @@ type Result[T any] struct {
 	Err    error
 }
 
-// QueryOne queries one process. A timeout error names the process and wraps
-// context.DeadlineExceeded.
+// QueryOne queries one process. A timeout error names the process and wraps context.DeadlineExceeded.
 func QueryOne[T any](ctx context.Context, p *Timeouts, s Source, call func(context.Context, Source) (T, error)) (T, error) {
 	limited, cancel := context.WithTimeout(ctx, p.timeoutFor(s, time.Now()))
 	defer cancel()
@@ -78,8 +76,7 @@ func (p *Timeouts) timeoutFor(s Source, now time.Time) time.Duration {
 	return p.limit
 }
 
-// noteSlow remembers when a process first timed out. After slowMemory it gets the full
-// timeout again.
+// noteSlow remembers when a process first timed out. After slowMemory it gets the full timeout again.
 func (p *Timeouts) noteSlow(s Source, late bool, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

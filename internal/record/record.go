@@ -14,8 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// Record builds a Run. A nil Record, as in a dry run, records nothing. All methods are
-// safe for concurrent use.
+// Record builds a Run. A nil Record, as in a dry run, records nothing. All methods are safe for concurrent use.
 type Record struct {
 	now func() time.Time
 	// summary limits the record to duration, outcome and refused locations.
@@ -35,8 +34,7 @@ func New(run Run, now func() time.Time) *Record {
 	return &Record{run: run, now: now}
 }
 
-// NewSummary starts a record without steps, for when no observer stores them. It costs
-// one look at the clock.
+// NewSummary starts a record without steps, for when no observer stores them. It costs one look at the clock.
 func NewSummary(run Run, now func() time.Time) *Record {
 	a := New(run, now)
 	a.summary = true

@@ -14,8 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
-// ReviewedName returns the name of the reviewed object, or its prefix and "*" if the API server
-// has yet to generate it.
+// ReviewedName returns the name of the reviewed object, or its prefix and "*" if the API server has yet to generate it.
 func (r *Run) ReviewedName() string {
 	if review := r.Review(); r.Object.Name == "" && review != nil && review.GenerateName != "" {
 		return review.GenerateName + "*"

@@ -28,8 +28,7 @@ const (
 	Skipped Outcome = "skipped"
 	// Synced runs completed.
 	Synced Outcome = "synced"
-	// Postponed runs are requeued: an object changed concurrently, or the hook requested
-	// more time.
+	// Postponed runs are requeued: an object changed concurrently, or the hook requested more time.
 	Postponed Outcome = "postponed"
 	// Failed runs are retried with backoff, or when their input changes.
 	Failed Outcome = "failed"
@@ -102,16 +101,14 @@ type Step struct {
 
 // Call is a call of a hook, handler or webhook.
 type Call struct {
-	// Name is "sync", "finalize", "customize", or the name of a handler or review; Reason
-	// is why a handler was called.
+	// Name is "sync", "finalize", "customize", or the name of a handler or review; Reason is why a handler was called.
 	Name   string `json:"name"`
 	Reason string `json:"reason,omitempty"`
 	// Version is the version of the hooks of a controller with rollouts.
 	Version string `json:"version,omitempty"`
 	// Code identifies the code that ran; nil if it is not known.
 	Code *call.Code `json:"code,omitempty"`
-	// Revision is the revision of the parent in the request; nil if the controller keeps
-	// none.
+	// Revision is the revision of the parent in the request; nil if the controller keeps none.
 	Revision *Revision `json:"revision,omitempty"`
 	// Review is set for an admission webhook. Unverified means that its caller did not prove to be the API server.
 	Review     *Review        `json:"review,omitempty"`
@@ -145,10 +142,9 @@ type Revision struct {
 	Previous bool `json:"former,omitempty"`
 }
 
-// ComparableTo reports whether to show the difference between the request of the call
-// and an earlier one of the same hook. Requests at a previous revision compare only with the
-// same revision; requests at the latest compare with any latest, because the difference
-// is the user's edit.
+// ComparableTo reports whether to show the difference between the request of the call and an earlier one of the same
+// hook. Requests at a previous revision compare only with the same revision; requests at the latest compare with any
+// latest, because the difference is the user's edit.
 func (c *Call) ComparableTo(earlier *Call) bool {
 	now, then := c.revision(), earlier.revision()
 	switch {
@@ -196,13 +192,11 @@ type Response struct {
 type Review struct {
 	// Operation is "create", "update", "delete" or "connect".
 	Operation string `json:"operation"`
-	// Subresource is set for a review of a subresource, GenerateName if the object has no
-	// name yet.
+	// Subresource is set for a review of a subresource, GenerateName if the object has no name yet.
 	Subresource  string `json:"subresource,omitempty"`
 	GenerateName string `json:"generateName,omitempty"`
 	DryRun       bool   `json:"dryRun,omitempty"`
-	// User sent the request, if the review is from the API server; Unverified means that its
-	// caller did not prove that.
+	// User sent the request, if the review is from the API server; Unverified means that its caller did not prove that.
 	User       string `json:"user,omitempty"`
 	Unverified bool   `json:"unverified,omitempty"`
 	// Denied reports a denial, with Message and Reason.

@@ -52,8 +52,7 @@ func maskMembers(object map[string]any, field string, text func(path string, val
 	return masked
 }
 
-// maxPlainAnnotationBytes is the length up to which an annotation cannot contain a key or
-// certificate.
+// maxPlainAnnotationBytes is the length up to which an annotation cannot contain a key or certificate.
 const maxPlainAnnotationBytes = 64
 
 // Changes masks the values in changes of an object, if its kind is that of Secrets: its data, and its annotations, in which

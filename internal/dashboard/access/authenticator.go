@@ -24,14 +24,12 @@ type Options struct {
 	Token string
 	// Headers are set by a proxy that authenticated the user.
 	//
-	// A client with a trusted address can claim to be any user. That includes users who may
-	// forward a port to the pod, since such connections come from loopback. Run
-	// the proxy in the same pod and restrict pods/portforward.
+	// A client with a trusted address can claim to be any user. That includes users who may forward a port to the pod,
+	// since such connections come from loopback. Run the proxy in the same pod and restrict pods/portforward.
 	Headers Headers
-	// Hosts are the host names of the dashboard behind the proxy, such as
-	// "setpoint.example.com". The headers of requests for other hosts are ignored, since
-	// another site may resolve its name to a trusted address. If empty, the host must be
-	// localhost or an IP address.
+	// Hosts are the host names of the dashboard behind the proxy, such as "setpoint.example.com". The headers of
+	// requests for other hosts are ignored, since another site may resolve its name to a trusted address. If empty, the
+	// host must be localhost or an IP address.
 	Hosts []string
 	// Lifetime is the maximum lifetime of a session; 12 hours if zero.
 	Lifetime time.Duration
@@ -71,8 +69,7 @@ var (
 	ErrCrossSite = errors.New("the request comes from another site")
 )
 
-// VerifyFunc returns the user of a token. Its error wraps userclient.ErrBadToken for an invalid
-// token.
+// VerifyFunc returns the user of a token. Its error wraps userclient.ErrBadToken for an invalid token.
 type VerifyFunc func(ctx context.Context, token string) (userclient.User, error)
 
 // Authenticator authenticates requests.

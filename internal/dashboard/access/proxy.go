@@ -27,8 +27,7 @@ func bearerToken(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// proxyUser returns the user named by a proxy. If the proxy forwards a token, requests use
-// it instead of impersonation.
+// proxyUser returns the user named by a proxy. If the proxy forwards a token, requests use it instead of impersonation.
 func (g *Authenticator) proxyUser(r *http.Request) (*userclient.User, error) {
 	if token := bearerToken(r); token != "" {
 		return g.bearerUser(r, token)
@@ -72,8 +71,7 @@ func proxyGroups(values []string, prefix string) []string {
 
 const authenticatedGroup = "system:authenticated"
 
-// bearerUser returns the user of a forwarded token. The session is identified by the token
-// instead of a cookie.
+// bearerUser returns the user of a forwarded token. The session is identified by the token instead of a cookie.
 func (g *Authenticator) bearerUser(r *http.Request, token string) (*userclient.User, error) {
 	id := "bearer:" + g.digest(token)
 	if known, err := g.sessions.use(id, true); err == nil {

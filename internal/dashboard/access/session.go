@@ -20,8 +20,7 @@ const (
 	maxSessionsPerUser = 20
 	// idleTimeout is how long an idle session lasts.
 	idleTimeout = 30 * time.Minute
-	// cookieGracePeriod is how long a cookie outlives its session, so that the user learns that it
-	// expired.
+	// cookieGracePeriod is how long a cookie outlives its session, so that the user learns that it expired.
 	cookieGracePeriod = 24 * time.Hour
 	// maxTokenBytes limits tokens; those of clusters have at most 2 KiB.
 	maxTokenBytes = 16 << 10
@@ -104,9 +103,8 @@ func (g *Authenticator) digest(secret string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// cookieName returns the name of the session cookie. Browsers accept the __Host- prefix only
-// over HTTPS and from this host. They send cookies to all ports of a host, so that private dashboards beside each
-// other need names of their own.
+// cookieName returns the name of the session cookie. Browsers accept the __Host- prefix only over HTTPS and from this
+// host. They send cookies to all ports of a host, so that private dashboards beside each other need names of their own.
 func (g *Authenticator) cookieName(r *http.Request) string {
 	switch _, port, _ := net.SplitHostPort(r.Host); {
 	case g.options.Secure:

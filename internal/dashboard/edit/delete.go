@@ -107,8 +107,7 @@ func (req *request) loadDelete() (*deletePage, error) {
 	return data, nil
 }
 
-// addContents counts the objects in a namespace or of a CRD, which are deleted without owner
-// references.
+// addContents counts the objects in a namespace or of a CRD, which are deleted without owner references.
 func (req *request) addContents(data *deletePage) (err error) {
 	switch data.Kind.Kind + "." + data.Group {
 	case "Namespace.":
@@ -145,8 +144,7 @@ func (data *deletePage) ContentsURL(kind object.Kind) string {
 	return web.ResourceURL(kind) + "?" + url.Values{"namespace": {data.Name}}.Encode()
 }
 
-// findDependents finds the children that controllers know and the objects with owner
-// references.
+// findDependents finds the children that controllers know and the objects with owner references.
 func (req *request) findDependents(data *deletePage) error {
 	// The API server also finds the children of unavailable processes.
 	data.States, _ = req.pages.objects.Of(req.Request).ObjectStates(data.Ref)

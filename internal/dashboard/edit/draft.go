@@ -39,8 +39,7 @@ type draft struct {
 	// Root has the fields of the form, Text the YAML.
 	Root *form.Field
 	Text string
-	// Problem is about the whole object, Problems are about fields that are not on the page,
-	// Hint says what to do.
+	// Problem is about the whole object, Problems are about fields that are not on the page, Hint says what to do.
 	Problem, Hint string
 	Problems      []form.Problem
 	// Commands are commands that may solve it.
@@ -196,8 +195,7 @@ func (d *draft) readBase(text string) error {
 	return nil
 }
 
-// parse returns the object of the input. If the input is invalid, it sets the problem that the
-// page shows.
+// parse returns the object of the input. If the input is invalid, it sets the problem that the page shows.
 func (d *draft) parse() (object map[string]any, valid bool) {
 	if d.Mode == modeYAML {
 		object = d.parseYAML()

@@ -137,8 +137,7 @@ func (f *Field) find(path string) (found *Field, rest string) {
 	return below.find(strings.TrimPrefix(rest, "."))
 }
 
-// next returns the part at the start of a path. Names may contain dots, so the longest match
-// wins.
+// next returns the part at the start of a path. Names may contain dots, so the longest match wins.
 func (f *Field) next(path string) (found *Field, rest string) {
 	longest := -1
 	try := func(part *Field, text string) {

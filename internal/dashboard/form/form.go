@@ -1,12 +1,10 @@
 // Package form builds forms from OpenAPI schemas.
 //
-// It builds fields from a schema and an input, objects from fields, and merge patches between
-// objects. It contains no HTML and no HTTP, and does not validate: the
-// API server does, and AddProblems attaches its errors to the fields.
+// It builds fields from a schema and an input, objects from fields, and merge patches between objects. It contains no
+// HTML and no HTTP, and does not validate: the API server does, and AddProblems attaches its errors to the fields.
 //
-// All input is url.Values whose names are paths such as ".spec.items[0].name". A browser posts
-// it, and Read builds fields from it. Row numbers may have
-// gaps; empty rows are dropped when the object is built.
+// All input is url.Values whose names are paths such as ".spec.items[0].name". A browser posts it, and Read builds
+// fields from it. Row numbers may have gaps; empty rows are dropped when the object is built.
 package form
 
 import (

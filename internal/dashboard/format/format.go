@@ -62,8 +62,7 @@ func Shorten(text any) string { return diff.Shorten(fmt.Sprint(text), MaxShort) 
 
 const maxLongText = 8000
 
-// Long returns untrusted text of several lines, truncated and with invisible characters
-// escaped.
+// Long returns untrusted text of several lines, truncated and with invisible characters escaped.
 func Long(text any) string { return diff.Shorten(fmt.Sprint(text), maxLongText) }
 
 // Duration formats a measured duration: "850µs", "12.3ms".

@@ -123,7 +123,7 @@ func (l *Loader) compare(s *Object, earlier, run *inspect.Run) (c comparison) {
 		c.UnknownReason = "A request is no longer in memory."
 	default:
 		var err error
-		if c.Objects, err = objectChangesBetween(s, c.before, c.after, bad.Causes, good.Began, bad.Began); err != nil {
+		if c.Objects, err = objectChangesBetween(s, c.before, c.after, good.Began, &bad); err != nil {
 			c.UnknownReason = "The requests are " + diff.ErrTooLarge.Error() + "."
 		}
 	}

@@ -70,8 +70,7 @@ func (l *Loader) previousCall(run *inspect.Run, step int) (call *inspect.Call, b
 	return inspect.LastComparable(earlier.Steps, as), earlier.Began, nil
 }
 
-// runFromURL returns the run in the URL. It must belong to the object of the page, which the
-// user may read.
+// runFromURL returns the run in the URL. It must belong to the object of the page, which the user may read.
 func (req *Request) runFromURL(loader *Loader, s *Object) (inspect.Run, error) {
 	return req.findRun(loader, s, req.Path("id"))
 }
@@ -115,8 +114,7 @@ type Object struct {
 // URL returns the URL of its page, or of a page below it.
 func (s *Object) URL(below ...string) string { return web.ObjectURL(s.Ref, below...) }
 
-// loadObject loads the object of the URL. A deleted object shows its history to users who could
-// get it.
+// loadObject loads the object of the URL. A deleted object shows its history to users who could get it.
 func (req *Request) loadObject() (*Object, error) {
 	ref, err := req.RefFromURL()
 	if err != nil {

@@ -220,8 +220,7 @@ func buildTree(ctx context.Context, ref object.Ref, states []inspect.ObjectState
 	return t, err
 }
 
-// Summary returns how many children are current. The health of children of suspended
-// controllers is unknown.
+// Summary returns how many children are current. The health of children of suspended controllers is unknown.
 func (t tree) Summary() string {
 	if t.Unknown == 0 {
 		return fmt.Sprintf("%d of %d current", t.Current, t.Total)
@@ -258,8 +257,7 @@ type stateView struct {
 	FailureURL string
 	// Incident is what happened since the last good run; nil if the object does not fail.
 	Incident *incident
-	// Standby reports that another process does the work. Lost says why the process does not
-	// respond; nil if it does.
+	// Standby reports that another process does the work. Lost says why the process does not respond; nil if it does.
 	Standby bool
 	Lost    *processes.Lost
 }
@@ -325,8 +323,7 @@ func (s *Object) stateViews(states []inspect.ObjectState, all []processes.Info, 
 	return views
 }
 
-// failureURL returns the page of the last run of a controller if it failed; "" if it did not.
-// Reviews are no runs.
+// failureURL returns the page of the last run of a controller if it failed; "" if it did not. Reviews are no runs.
 func (s *Object) failureURL(state *inspect.ObjectState, runs []inspect.Run) string {
 	for i := range runs {
 		run := &runs[i]

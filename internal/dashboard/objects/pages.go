@@ -16,8 +16,7 @@ type Pages struct {
 	changes *cache.LRUExpireCache
 }
 
-// Plans call hooks and list objects, so few run at a time: maxPlans of one user and
-// maxTotalPlans of all.
+// Plans call hooks and list objects, so few run at a time: maxPlans of one user and maxTotalPlans of all.
 const (
 	maxPlans      = 2
 	maxTotalPlans = 8

@@ -207,7 +207,8 @@ func (b *Body) compare(earlier, later json.RawMessage) {
 	right, cutRight := diff.Pretty(later, diff.MaxBytes)
 	reason := "No differences."
 	if b.Hidden = hiddenLine.MatchString(left) || hiddenLine.MatchString(right); b.Hidden {
-		left, right, reason = hiddenLine.ReplaceAllString(left, ""), hiddenLine.ReplaceAllString(right, ""), "No differences in what you can get."
+		left, right = hiddenLine.ReplaceAllString(left, ""), hiddenLine.ReplaceAllString(right, "")
+		reason = "No differences in what you can get."
 	}
 	b.SetDiff(left, right, reason)
 	b.Truncated = b.Truncated || cutLeft || cutRight

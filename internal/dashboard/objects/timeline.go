@@ -42,8 +42,7 @@ type entry struct {
 	page string
 }
 
-// fetchRuns returns the runs of an object in all processes, newest first, and messages for
-// unavailable processes.
+// fetchRuns returns the runs of an object in all processes, newest first, and messages for unavailable processes.
 func (req *Request) fetchRuns(s *Object, limit int) (all []inspect.Run, missing []string) {
 	ref := s.Ref
 	ref.UID = "" // Include runs of earlier objects with the same name.

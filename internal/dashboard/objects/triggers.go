@@ -33,12 +33,10 @@ const (
 
 // runTriggers are why a run happened.
 type runTriggers struct {
-	// LeadingCauses always explain a run. ObjectChanges changed since the previous call.
-	// OtherCauses are the rest.
+	// LeadingCauses always explain a run. ObjectChanges changed since the previous call. OtherCauses are the rest.
 	LeadingCauses, OtherCauses []string
 	ObjectChanges              []objectChange
-	// OtherChanges changed too without triggering the run, such as a status that the controller
-	// wrote.
+	// OtherChanges changed too without triggering the run, such as a status that the controller wrote.
 	OtherChanges []objectChange
 }
 
@@ -66,8 +64,7 @@ func (l *Loader) triggersOf(s *Object, run inspect.Run) runTriggers {
 	return r
 }
 
-// isTrigger reports whether a change is among the causes of a run. Without causes, any change
-// may be.
+// isTrigger reports whether a change is among the causes of a run. Without causes, any change may be.
 func isTrigger(part *diff.ObjectChange, causes []string) bool {
 	return len(causes) == 0 || part.Role == "controller" || part.Type == wasCreated ||
 		slices.ContainsFunc(causes, func(cause string) bool { return matchesCause(part, cause) })
@@ -112,21 +109,22 @@ func (l *Loader) findChanges(s *Object, of inspect.Run) (found []objectChange, k
 	if earlier == nil || len(earlier.Request) == 0 {
 		return nil, true
 	}
-	found, _ = objectChangesBetween(s, earlier, call, full.Causes, since, full.Began) // What is too large to compare explains nothing.
+	found, _ = objectChangesBetween(s, earlier, call, since, &full) // What is too large to compare explains nothing.
 	return found, true
 }
 
-// objectChangesBetween returns the objects that changed between two calls. Triggers come first, since only some are shown.
-func objectChangesBetween(s *Object, earlier, later *inspect.Call, causes []string, since, until time.Time) ([]objectChange, error) {
+// objectChangesBetween returns the objects that changed since an earlier call until one of a run. Triggers of the run come
+// first, since only some are shown.
+func objectChangesBetween(s *Object, earlier, later *inspect.Call, since time.Time, run *inspect.Run) ([]objectChange, error) {
 	parts, err := diff.Requests(earlier.Request, later.Request)
 	rank := func(part diff.ObjectChange) int {
-		if isTrigger(&part, causes) {
+		if isTrigger(&part, run.Causes) {
 			return 0
 		}
 		return 1
 	}
 	slices.SortStableFunc(parts, func(a, b diff.ObjectChange) int { return rank(a) - rank(b) })
-	return newObjectChanges(s, parts, since, until), err
+	return newObjectChanges(s, parts, since, run.Began), err
 }
 
 // wasCreated is the change type of a new object.
@@ -224,8 +222,7 @@ const (
 	changeMinAge = 5 * time.Second
 )
 
-// changeKey identifies a result: the serial of the user's Client, the object, and the run. IDs
-// restart with a process.
+// changeKey identifies a result: the serial of the user's Client, the object, and the run. IDs restart with a process.
 type changeKey struct {
 	reader     uint64
 	process    string

@@ -66,8 +66,7 @@ func (f *OwnerIndex) Children(ctx context.Context, owner object.Ref, more ...obj
 	return f.byOwner[owner.UID]
 }
 
-// list lists a kind once in a namespace, or in all. Namespaced objects own nothing outside of
-// their namespace.
+// list lists a kind once in a namespace, or in all. Namespaced objects own nothing outside of their namespace.
 func (f *OwnerIndex) list(ctx context.Context, kind object.Kind, namespace string) {
 	at := listScope{kind, namespace}
 	if f.listed[at] || namespace != "" && !kind.Namespaced {

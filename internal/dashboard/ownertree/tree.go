@@ -11,8 +11,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -38,15 +41,13 @@ type Builder struct {
 	API *userclient.Client
 	// Processes report the children of Setpoint controllers.
 	Processes *Processes
-	// May reports whether the user may get objects of a kind in a namespace. The plural of
-	// the kind may be empty.
+	// May reports whether the user may get objects of a kind in a namespace. The plural of the kind may be empty.
 	May func(kind object.Kind, namespace string) bool
 	// Kinds are more kinds of objects that the root may own.
 	Kinds []object.Kind
 	// Order sorts children; by kind and name if nil.
 	Order func(a, b *Node) int
-	// Nodes limits the nodes, Queries the queries to processes, and Reads the objects read
-	// for their health.
+	// Nodes limits the nodes, Queries the queries to processes, and Reads the objects read for their health.
 	Nodes, Queries, Reads int
 }
 
@@ -66,8 +67,7 @@ type treeBuild struct {
 	unread int
 }
 
-// Build adds the owned objects to root, whose states are known. missing explains what the
-// tree may lack.
+// Build adds the owned objects to root, whose states are known. missing explains what the tree may lack.
 func (g *Builder) Build(ctx context.Context, root *Node, states []inspect.ObjectState) (missing []error, err error) {
 	t := &treeBuild{Builder: g, dependents: NewOwnerIndex(g.API, g.Reads), seen: map[object.Ref]bool{root.Identity(): true}}
 	t.addChildren(root, states)
@@ -170,8 +170,7 @@ func (t *treeBuild) addDependents(ctx context.Context, level []*Node) {
 	t.unread += t.dependents.Read(ctx, all)
 }
 
-// limit sorts the children of a level, removes those beyond the limit, and returns the next
-// level.
+// limit sorts the children of a level, removes those beyond the limit, and returns the next level.
 func (t *treeBuild) limit(level []*Node) (next []*Node) {
 	for _, n := range level {
 		slices.SortStableFunc(n.Children, func(a, b *Node) int {
@@ -199,5 +198,78 @@ func (t *treeBuild) missing() (all []error) {
 	if t.unread > 0 {
 		all = append(all, errors.New("the health of some objects is not shown: too many objects"))
 	}
+	return all
+}
+
+// Processes are the processes to query for one tree. A process that fails is not queried
+// again, so that one that hangs delays a tree only once.
+type Processes struct {
+	timeouts *inspect.Timeouts
+	// controllers returns the controllers of each process. It is called at most once.
+	controllers func() []inspect.Result[[]inspect.Controller]
+
+	mu     sync.Mutex
+	failed map[inspect.Source]error
+}
+
+// NewProcesses returns the processes with the given controllers.
+func NewProcesses(patience *inspect.Timeouts, controllers func() []inspect.Result[[]inspect.Controller]) *Processes {
+	return &Processes{timeouts: patience, controllers: sync.OnceValue(controllers), failed: map[inspect.Source]error{}}
+}
+
+// managing returns the processes that manage a kind and have not failed.
+func (p *Processes) managing(kind object.Kind) (found []inspect.Source) {
+	results := p.controllers()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, a := range results {
+		if a.Err != nil {
+			p.failed[a.Source] = a.Err
+		}
+		manages := func(c inspect.Controller) bool { return c.Manages(kind) }
+		if p.failed[a.Source] == nil && slices.ContainsFunc(a.Value, manages) {
+			found = append(found, a.Source)
+		}
+	}
+	return found
+}
+
+// revisionKinds returns the kinds of history objects that controllers of a kind create.
+func (p *Processes) revisionKinds(kind object.Kind) (kinds []object.Kind) {
+	for _, a := range p.controllers() {
+		for _, c := range a.Value {
+			if c.Manages(kind) {
+				kinds = append(kinds, c.RevisionKinds...)
+			}
+		}
+	}
+	return kinds
+}
+
+// states returns the states of an object in all processes.
+func (p *Processes) states(ctx context.Context, ref object.Ref) (states []inspect.ObjectState) {
+	call := func(ctx context.Context, s inspect.Source) ([]inspect.ObjectState, error) { return s.States(ctx, ref) }
+	for _, a := range inspect.QueryAll(ctx, p.timeouts, p.managing(ref.Kind), call) {
+		if a.Err != nil && !errors.Is(a.Err, failure.ErrNotFound) && ctx.Err() == nil {
+			p.mu.Lock()
+			p.failed[a.Source] = a.Err
+			p.mu.Unlock()
+		}
+		states = append(states, a.Value...)
+	}
+	return states
+}
+
+// errors returns the errors of the excluded processes.
+func (p *Processes) errors() (all []error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for s, why := range p.failed {
+		if !errors.Is(why, context.DeadlineExceeded) { // A timeout names the process.
+			why = fmt.Errorf("the process %s is unavailable: %w", s.Name(), why)
+		}
+		all = append(all, why)
+	}
+	slices.SortFunc(all, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return all
 }

@@ -41,8 +41,7 @@ func ControllerStates() (all []string) {
 
 // Health is the state of a controller as its badge shows it.
 type Health struct {
-	// Tone is the CSS class of the badge. Rank sorts controllers by severity. State is the label
-	// without numbers.
+	// Tone is the CSS class of the badge. Rank sorts controllers by severity. State is the label without numbers.
 	Tone, Label string
 	Rank        int
 	State       inspect.State
@@ -126,8 +125,7 @@ func Troubled(all []Info, kind object.Kind) (found []ControllerRow) {
 // ShortName returns the name that the user gave a controller.
 func ShortName(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
-// typeLabel returns a label such as "CompositeController · setpoint.dev" or "Go program
-// guitar".
+// typeLabel returns a label such as "CompositeController · setpoint.dev" or "Go program guitar".
 func typeLabel(c *inspect.Controller) string {
 	if c.Declared == nil {
 		return "Go program " + c.Process

@@ -20,8 +20,7 @@ type Plot struct {
 	Values []float64
 }
 
-// Plots returns the plots of a series: runs, errors and latency. It returns nil if there is
-// no data.
+// Plots returns the plots of a series: runs, errors and latency. It returns nil if there is no data.
 func Plots(s inspect.Series) []Plot {
 	if len(s.Points) < 2 {
 		return nil

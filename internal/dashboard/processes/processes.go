@@ -16,8 +16,10 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/recording"
 )
@@ -97,8 +99,7 @@ func (p *Set) Fetch(ctx context.Context) []Info {
 	})
 }
 
-// FetchOne fetches a process. Without a response it returns what the process said last, if that is
-// known.
+// FetchOne fetches a process. Without a response it returns what the process said last, if that is known.
 func (p *Set) FetchOne(ctx context.Context, source inspect.Source) (Info, error) {
 	value, err := inspect.QueryOne(ctx, p.Timeouts, source, fetchProcess)
 	t := p.remember(ctx, &inspect.Result[Info]{Source: source, Value: value, Err: err})
@@ -135,8 +136,7 @@ func fetchProcess(ctx context.Context, source inspect.Source) (t Info, err error
 	return t, err
 }
 
-// FetchAll calls all processes in parallel, and returns messages for those that are
-// unavailable.
+// FetchAll calls all processes in parallel, and returns messages for those that are unavailable.
 func FetchAll[T any](ctx context.Context, p *Set, call func(context.Context, inspect.Source) (T, error)) (found []T, missing []string) {
 	for _, a := range inspect.QueryAll(ctx, p.Timeouts, p.Sources(ctx), call) {
 		switch {
@@ -329,4 +329,102 @@ func (s *ended) Diagnostic(context.Context, string) ([]byte, error) { return nil
 func (s *ended) Await(ctx context.Context, _ uint64) (uint64, error) {
 	<-ctx.Done()
 	return 0, ctx.Err()
+}
+
+// The states of objects that no process reconciles. Only the dashboard has them: a process reports StateUnknown.
+const (
+	// Suspended says that the controller of the object is suspended: it watches nothing.
+	Suspended inspect.State = "Suspended"
+	// Standby says that another replica leads, and reconciles the object.
+	Standby inspect.State = "Standby"
+)
+
+// Unwatched returns the state of objects whose controller watches nothing; "" if it does.
+func Unwatched(t *Info, c *inspect.Controller) inspect.State {
+	switch {
+	case c.Suspended:
+		return Suspended
+	case t.Lost != nil:
+		return t.Lost.State
+	}
+	return ""
+}
+
+// ObjectStates returns the states to filter by.
+func ObjectStates() []string {
+	all := append(inspect.States(), Standby, Suspended, Crashed, Unreachable, Ended)
+	return lists.Map(all, func(s inspect.State) string { return string(s) })
+}
+
+// ShowStandby shows states that a standby does not know as such.
+func ShowStandby(all []inspect.ObjectState) {
+	for i := range all {
+		if all[i].State == inspect.StateUnknown {
+			all[i].State = Standby
+		}
+	}
+}
+
+// Managing returns the controllers that manage a kind.
+func Managing(all []Info, kind object.Kind) []inspect.Controller {
+	return lists.FlatMap(all, func(t Info) []inspect.Controller {
+		return lists.Filter(t.Controllers, func(c inspect.Controller) bool { return c.Manages(kind) })
+	})
+}
+
+// MayManage reports whether a process that does not respond may have a controller of a kind.
+func (t *Info) MayManage(kind object.Kind) bool {
+	manages := func(c inspect.Controller) bool { return c.Manages(kind) }
+	return t.Lost != nil && (len(t.Controllers) == 0 || slices.ContainsFunc(t.Controllers, manages))
+}
+
+// Visible returns processes with the controllers that a user may see.
+func Visible(all []Info, can inspect.AccessCheck) []Info {
+	found := make([]Info, len(all))
+	for i, t := range all {
+		found[i] = t
+		found[i].Controllers = userclient.FilterAllowed(t.Controllers, func(c *inspect.Controller) bool {
+			if !inspect.CanView(c, can) {
+				return false
+			}
+			*c = inspect.RedactController(*c, can)
+			return true
+		})
+	}
+	return found
+}
+
+// planner is a controller that may plan for an object, in its process.
+type planner struct {
+	Source     inspect.Source
+	Controller inspect.Controller
+}
+
+// PlannersOf returns the controllers of a kind that the user may see, each in one process, and
+// the number of the others.
+func PlannersOf(known []Info, kind object.Kind, can inspect.AccessCheck) (all []planner, hidden int) {
+	seen := map[string]bool{}
+	for _, t := range leadersFirst(known) {
+		if t.Lost != nil {
+			continue
+		}
+		for _, c := range t.Controllers {
+			switch {
+			case seen[c.Name] || c.AllReplicas || !c.Manages(kind):
+				continue
+			case inspect.CanView(&c, can):
+				all = append(all, planner{t.Source, c})
+			default:
+				hidden++
+			}
+			seen[c.Name] = true
+		}
+	}
+	return all, hidden
+}
+
+// leadersFirst sorts processes: a leader knows more than a standby.
+func leadersFirst(known []Info) []Info {
+	leads := func(t Info) bool { return !t.Process.IsStandby() }
+	return append(lists.Filter(known, leads), lists.Filter(known, func(t Info) bool { return !leads(t) })...)
 }

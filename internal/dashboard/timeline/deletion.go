@@ -12,8 +12,7 @@ import (
 
 // Deletion is the deletion of an object, pending or completed.
 type Deletion struct {
-	// Gone reports that the object is deleted, At is when, and By is the user who deleted
-	// it, if known.
+	// Gone reports that the object is deleted, At is when, and By is the user who deleted it, if known.
 	Gone bool      `json:"gone,omitempty"`
 	At   time.Time `json:"at,omitzero"`
 	By   string    `json:"by,omitempty"`
@@ -53,8 +52,7 @@ func CompletedDeletion(runs []inspect.Run) *Deletion {
 // IsDeletion reports whether a run is the record of a deletion.
 func IsDeletion(run *inspect.Run) bool { return run.Outcome == record.Deleted }
 
-// DeletedBy returns the user of the last delete request before the deletion, if its review
-// is recorded.
+// DeletedBy returns the user of the last delete request before the deletion, if its review is recorded.
 func DeletedBy(runs []inspect.Run, deletion *inspect.Run) string {
 	for i := range runs {
 		r := &runs[i]

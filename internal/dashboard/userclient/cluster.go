@@ -1,9 +1,8 @@
 // Package userclient makes requests to the API server as a user.
 //
-// It contains all requests of the dashboard and some of the CLI: kinds, objects, tables,
-// writes, events, dependents, watches, permissions and schemas, and readable errors. Each
-// request uses the token of the user or impersonation, so that RBAC decides. Pages and sessions
-// belong elsewhere.
+// It contains all requests of the dashboard and some of the CLI: kinds, objects, tables, writes, events, dependents,
+// watches, permissions and schemas, and readable errors. Each request uses the token of the user or impersonation, so
+// that RBAC decides. Pages and sessions belong elsewhere.
 package userclient
 
 import (
@@ -32,8 +31,7 @@ type User struct {
 	Groups []string
 	// Token is the bearer token of the user.
 	Token string
-	// OwnCredentials uses the credentials of the process. A user without them and without a
-	// Token is impersonated.
+	// OwnCredentials uses the credentials of the process. A user without them and without a Token is impersonated.
 	OwnCredentials bool
 }
 
@@ -49,8 +47,7 @@ type Cluster struct {
 	clients *lru.Cache
 	serials uint64
 
-	// OnWrite, if set, is called after each write except dry runs. It must be set before the
-	// first use.
+	// OnWrite, if set, is called after each write except dry runs. It must be set before the first use.
 	OnWrite func(user, verb string, ref object.Ref, err error, took time.Duration)
 }
 
@@ -161,6 +158,5 @@ type Client struct {
 	serial uint64
 }
 
-// Serial returns a number that is unique in the process. Caches use it as a key without keeping
-// the token in memory.
+// Serial returns a number that is unique in the process. Caches use it as a key without keeping the token in memory.
 func (c *Client) Serial() uint64 { return c.serial }

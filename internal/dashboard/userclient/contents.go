@@ -25,8 +25,7 @@ type KindCount struct {
 	Err error
 }
 
-// MissingPermission says which permission is needed to count them; "" if that is not the
-// problem.
+// MissingPermission says which permission is needed to count them; "" if that is not the problem.
 func (t KindCount) MissingPermission() string {
 	missing, is := MissingPermission(t.Err)
 	if !is {
@@ -68,12 +67,11 @@ func namespacedKinds(all []served.Kind) []object.Kind {
 	return kinds
 }
 
-// Count counts the objects of a kind in a namespace, or in all. It lists one object and reads
-// the remaining count.
+// Count counts the objects of a kind in a namespace, or in all. It lists one object and reads the remaining count.
 func (c *Client) Count(ctx context.Context, kind object.Kind, namespace string) KindCount {
 	t := KindCount{Kind: kind}
 	var list metav1.PartialObjectMetadataList
-	t.Err = c.list(ctx, mediaTypeList, kind, namespace, metav1.ListOptions{Limit: 1}, &list)
+	t.Err = c.list(ctx, mediaTypeList, object.Ref{Kind: kind, Namespace: namespace}, metav1.ListOptions{Limit: 1}, &list)
 	t.Count = int64(len(list.Items))
 	switch {
 	case list.RemainingItemCount != nil:

@@ -11,9 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// pingTimeout is how soon an API server counts as unreachable. hangCheckAfter is how long a request
-// may take before the API server is pinged, how long a result counts, and the timeout of a ping after
-// one that failed.
+// pingTimeout is how soon an API server counts as unreachable. hangCheckAfter is how long a request may take before the
+// API server is pinged, how long a result counts, and the timeout of a ping after one that failed.
 const (
 	pingTimeout    = 3 * time.Second
 	hangCheckAfter = time.Second

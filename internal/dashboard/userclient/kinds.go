@@ -35,10 +35,9 @@ type kindCache struct {
 	all       []served.Kind
 }
 
-// Kind returns a kind by a name that kubectl accepts: "pods", "deployments.apps",
-// "deployments.v1.apps", a singular, a kind or a short name. It prefers the version that the
-// API server prefers. If several groups serve the name, the error is an AmbiguousError; for an
-// unknown name it wraps failure.ErrNotFound.
+// Kind returns a kind by a name that kubectl accepts: "pods", "deployments.apps", "deployments.v1.apps", a singular, a
+// kind or a short name. It prefers the version that the API server prefers. If several groups serve the name, the error
+// is an AmbiguousError; for an unknown name it wraps failure.ErrNotFound.
 func (c *Client) Kind(ctx context.Context, name string) (object.Kind, error) {
 	return c.cluster.kinds.find(ctx, name, unknownKindMaxAge)
 }
@@ -125,8 +124,7 @@ func (k *kindCache) fetch(ctx context.Context) error {
 	return nil
 }
 
-// AmbiguousError means that several groups serve a resource name. Unlike kubectl, Setpoint does
-// not choose one.
+// AmbiguousError means that several groups serve a resource name. Unlike kubectl, Setpoint does not choose one.
 type AmbiguousError struct {
 	// Word is the name, Candidates are the full names that it may mean.
 	Word       string
@@ -137,9 +135,8 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%q is ambiguous: use one of %s", e.Word, strings.Join(e.Candidates, ", "))
 }
 
-// matchKinds returns the kinds that a name may mean, in their preferred versions and in the
-// order of the API server's groups. Full names match before short names, whole groups before
-// prefixes, and readable kinds before others.
+// matchKinds returns the kinds that a name may mean, in their preferred versions and in the order of the API server's
+// groups. Full names match before short names, whole groups before prefixes, and readable kinds before others.
 //
 // Without a group, the core group wins, since it has no name to write.
 func matchKinds(all []served.Kind, word string) []served.Kind {

@@ -15,8 +15,7 @@ func InParallel(n int, do func(i int)) {
 	workqueue.ParallelizeUntil(context.Background(), MaxParallel, n, do)
 }
 
-// FilterAllowed returns the items that are allowed, in order. It calls may in parallel on
-// copies of the items.
+// FilterAllowed returns the items that are allowed, in order. It calls may in parallel on copies of the items.
 func FilterAllowed[T any](all []T, may func(*T) bool) []T {
 	items := slices.Clone(all)
 	is := make([]bool, len(items))

@@ -27,8 +27,7 @@ type Permission struct {
 
 var forbiddenPattern = regexp.MustCompile(`User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)" (?:in the namespace "([^"]*)"|at the cluster scope)`)
 
-// MissingPermission returns the permission that a rejected request needed. It returns false for
-// other errors.
+// MissingPermission returns the permission that a rejected request needed. It returns false for other errors.
 func MissingPermission(err error) (Permission, bool) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -41,15 +40,13 @@ func MissingPermission(err error) (Permission, bool) {
 	return Permission{User: m[1], Verb: m[2], Resource: m[3], Group: m[4], Namespace: m[5]}, true
 }
 
-// Forbidden returns the error of the API server for a request without the permission, for all
-// objects if name is "".
+// Forbidden returns the error of the API server for a request without the permission, for all objects if name is "".
 func (r Permission) Forbidden(name string) error {
 	return apierrors.NewForbidden(schema.GroupResource{Group: r.Group, Resource: r.Resource}, name, errors.New(r.Missing()))
 }
 
-// Missing says that the permission is missing, in the words of the API server:
-// `User "ann" cannot create resource "guitars" in API group "kool.example.org" in the namespace "shop"`,
-// or "you cannot …" if the user is unknown.
+// Missing says that the permission is missing, in the words of the API server: `User "ann" cannot create resource
+// "guitars" in API group "kool.example.org" in the namespace "shop"`, or "you cannot …" if the user is unknown.
 func (r Permission) Missing() string {
 	where := "at the cluster scope"
 	if r.Namespace != "" {
@@ -113,9 +110,8 @@ type accessResult struct {
 	at      time.Time
 }
 
-// CanI reports whether the user may do something, like kubectl auth can-i. An empty namespace
-// means all namespaces, an empty name all objects. It only decides what pages offer, since the
-// API server checks each request.
+// CanI reports whether the user may do something, like kubectl auth can-i. An empty namespace means all namespaces, an
+// empty name all objects. It only decides what pages offer, since the API server checks each request.
 //
 // The kind may lack the plural. A kind that is not served allows nothing.
 //

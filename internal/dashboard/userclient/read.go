@@ -45,14 +45,14 @@ func (c *Client) Names(ctx context.Context, kind object.Kind, namespace string) 
 }
 
 // list reads a list of a kind in a namespace, or in all.
-func (c *Client) list(ctx context.Context, accept string, kind object.Kind, namespace string, o metav1.ListOptions, into any) error {
-	path, err := pathOf(kind, namespace, "")
+func (c *Client) list(ctx context.Context, accept string, of object.Ref, o metav1.ListOptions, into any) error {
+	path, err := pathOf(of.Kind, of.Namespace, "")
 	if err != nil {
 		return err
 	}
 	request := c.rest.Get().AbsPath(path...).SpecificallyVersionedParams(&o, metav1.ParameterCodec, metav1.SchemeGroupVersion)
 	if err := c.get(ctx, accept, request, into); err != nil {
-		return fmt.Errorf("list %s: %w", describe(kind, namespace, ""), err)
+		return fmt.Errorf("list %s: %w", describe(of.Kind, of.Namespace, ""), err)
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func (c *Client) EachMetadata(ctx context.Context, kind object.Kind, namespace, 
 	for next, left := "", maxListed; ; {
 		var list metav1.PartialObjectMetadataList
 		options := metav1.ListOptions{Limit: pageSize, Continue: next, LabelSelector: labels}
-		if err := c.list(ctx, mediaTypeList, kind, namespace, options, &list); err != nil {
+		if err := c.list(ctx, mediaTypeList, object.Ref{Kind: kind, Namespace: namespace}, options, &list); err != nil {
 			return err
 		}
 		if left -= len(list.Items); left < 0 {
@@ -92,8 +92,7 @@ const (
 type Table struct {
 	Columns []Column
 	Rows    []Row
-	// Continue requests the next page; empty at the end. Remaining is the number of further
-	// objects, if known.
+	// Continue requests the next page; empty at the end. Remaining is the number of further objects, if known.
 	Continue  string
 	Remaining int64
 }
@@ -115,7 +114,7 @@ type Row struct {
 // Table lists the objects of a kind in a namespace, or in all, as kubectl prints them.
 func (c *Client) Table(ctx context.Context, kind object.Kind, namespace string, o metav1.ListOptions) (Table, error) {
 	var printed metav1.Table
-	if err := c.list(ctx, mediaTypeTable, kind, namespace, o, &printed); err != nil {
+	if err := c.list(ctx, mediaTypeTable, object.Ref{Kind: kind, Namespace: namespace}, o, &printed); err != nil {
 		return Table{}, err
 	}
 	table := Table{Continue: printed.Continue, Columns: printed.ColumnDefinitions}
@@ -173,18 +172,19 @@ type Event struct {
 	First, Last time.Time
 }
 
-var eventKind = object.Kind{Version: "v1", Plural: "events", Namespaced: true}
-
 // Events returns the events of an object, newest first.
 func (c *Client) Events(ctx context.Context, ref object.Ref) ([]Event, error) {
 	about := fields.Set{"involvedObject.kind": ref.Kind.Kind, "involvedObject.name": ref.Name}
 	if ref.UID != "" {
 		about["involvedObject.uid"] = ref.UID
 	}
-	in := cmp.Or(ref.Namespace, "default") // Events of cluster-scoped objects are there.
+	in := object.Ref{
+		Kind:      object.Kind{Version: "v1", Plural: "events", Namespaced: true},
+		Namespace: cmp.Or(ref.Namespace, "default"), // Events of cluster-scoped objects are there.
+	}
 	var list core.EventList
 	options := metav1.ListOptions{FieldSelector: about.AsSelector().String(), Limit: pageSize}
-	if err := c.list(ctx, mediaTypeJSON, eventKind, in, options, &list); err != nil {
+	if err := c.list(ctx, mediaTypeJSON, in, options, &list); err != nil {
 		return nil, err
 	}
 	events := lists.Map(list.Items, readEvent)

@@ -23,10 +23,9 @@ const (
 	maxBackoff = 15 * time.Second
 )
 
-// Watch calls changed when an object of a kind, or the named one, may have changed. It calls it
-// first when the watch starts, and runs until ctx ends. Only metadata is transferred. It
-// returns early only if the first attempt is permanently rejected; an API server that has just
-// started may reject later ones.
+// Watch calls changed when an object of a kind, or the named one, may have changed. It calls it first when the watch
+// starts, and runs until ctx ends. Only metadata is transferred. It returns early only if the first attempt is
+// permanently rejected; an API server that has just started may reject later ones.
 func (c *Client) Watch(ctx context.Context, kind object.Kind, namespace, name string, changed func()) error {
 	path, err := pathOf(kind, namespace, "")
 	if err != nil {

@@ -34,8 +34,7 @@ type ListSpec[T any] struct {
 	// filter but "All" selects.
 	States []string
 	State  func(*T) string
-	// Columns are the columns, and Default is the order without one in the URL. Rows that are
-	// equal keep their places.
+	// Columns are the columns, and Default is the order without one in the URL. Rows that are equal keep their places.
 	Columns []ListColumn[T]
 	Default string
 	// Texts are what the text filter searches; nil for a list without one.

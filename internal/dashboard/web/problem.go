@@ -96,7 +96,8 @@ func ProblemOf(err error) *Problem {
 // formProblem returns the problem of a form that did not arrive.
 func formProblem(err error) *Problem {
 	p := &Problem{
-		Status: http.StatusBadRequest, Title: "Bad request", Text: format.Capitalize(err.Error()) + ".", Hint: "Reload the page and send it again.",
+		Status: http.StatusBadRequest, Title: "Bad request", Text: format.Capitalize(err.Error()) + ".",
+		Hint: "Reload the page and send it again.",
 	}
 	if large, is := errors.AsType[*http.MaxBytesError](err); is {
 		p.Status, p.Title, p.Hint = http.StatusRequestEntityTooLarge, "Request too large", "Make it smaller, or use kubectl."

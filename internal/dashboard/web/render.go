@@ -25,8 +25,7 @@ type Page struct {
 	Name string
 	// Section is the active item of the navigation: "overview" or "resources".
 	Title, Section string
-	// Watch also refreshes the page on changes of a resource, such as "pods", in one namespace
-	// or of one object if set.
+	// Watch also refreshes the page on changes of a resource, such as "pods", in one namespace or of one object if set.
 	Watch, Namespace, Object string
 	// Static pages do not refresh, since the user types there.
 	Static bool
@@ -67,8 +66,7 @@ func (req *Request) RenderFragment(name, block string, data any) error {
 	return req.renderBlock(&Page{Name: name, Data: data}, block)
 }
 
-// renderBlock renders a block completely before it is sent, so that an error becomes an error
-// page.
+// renderBlock renders a block completely before it is sent, so that an error becomes an error page.
 func (req *Request) renderBlock(p *Page, block string) error {
 	// A page with unknown permissions would look as if objects were missing.
 	if err := cmp.Or(req.AccessError(), req.Context().Err()); err != nil && p.Name != problemPage {

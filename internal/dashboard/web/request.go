@@ -60,8 +60,7 @@ func (req *Request) Field(name string) string { return req.R.PostFormValue(name)
 
 func (req *Request) requestURI() string { return req.R.URL.RequestURI() }
 
-// CheckWrite rejects cross-site requests and reads the form. The work afterwards has no
-// deadline.
+// CheckWrite rejects cross-site requests and reads the form. The work afterwards has no deadline.
 func (req *Request) CheckWrite() error {
 	if err := SetReadDeadline(req.W, time.Now().Add(formTimeout)); err != nil {
 		return err
@@ -72,8 +71,7 @@ func (req *Request) CheckWrite() error {
 	return SetReadDeadline(req.W, time.Time{})
 }
 
-// UsesOwnCredentials reports whether requests use the credentials of the process, so that no
-// sign-in is needed.
+// UsesOwnCredentials reports whether requests use the credentials of the process, so that no sign-in is needed.
 func (req *Request) UsesOwnCredentials() bool {
 	return req.User != nil && req.User.OwnCredentials
 }

@@ -33,8 +33,7 @@ type ProcessEntry struct {
 	Token   string `json:"token"`
 }
 
-// uniqueNames names each process. The oldest process keeps its name; the PID is added to others
-// with the same name.
+// uniqueNames names each process. The oldest process keeps its name; the PID is added to others with the same name.
 func uniqueNames(alive []ProcessEntry) map[ProcessEntry]string {
 	names, taken := map[ProcessEntry]string{}, map[string]bool{}
 	byAge := slices.SortedFunc(slices.Values(alive), func(a, b ProcessEntry) int {

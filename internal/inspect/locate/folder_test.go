@@ -29,9 +29,7 @@ type fakeSource struct {
 
 func (b fakeSource) Name() string { return b.name }
 
-func (b fakeSource) Run(context.Context, uint64, bool) (inspect.Run, error) {
-	return inspect.Run{}, nil
-}
+func (fakeSource) Run(context.Context, uint64, bool) (run inspect.Run, _ error) { return run, nil }
 
 func publish(t *testing.T, folder string, e locate.ProcessEntry) (withdraw func()) {
 	t.Helper()

@@ -47,8 +47,7 @@ func SetKubeconfigFolder(config *clientcmdapi.Config, folder string) error {
 	return nil
 }
 
-// KubeconfigFolder returns the folder of a context, or of the current context if it is empty;
-// "" for none.
+// KubeconfigFolder returns the folder of a context, or of the current context if it is empty; "" for none.
 func KubeconfigFolder(config *clientcmdapi.Config, context string) string {
 	if context == "" {
 		context = config.CurrentContext

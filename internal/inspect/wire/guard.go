@@ -19,8 +19,7 @@ type Guard interface {
 
 // Credential provides the token of a client.
 type Credential interface {
-	// Token returns the token, or "" if there is none yet. refused is the token that was
-	// rejected before, or "".
+	// Token returns the token, or "" if there is none yet. refused is the token that was rejected before, or "".
 	Token(ctx context.Context, refused string) (string, error)
 }
 
@@ -60,8 +59,7 @@ func check(r *http.Request, guard Guard) error {
 	return nil
 }
 
-// isAddress reports whether a host is an IP address or localhost; other names may resolve
-// to anything.
+// isAddress reports whether a host is an IP address or localhost; other names may resolve to anything.
 func isAddress(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {

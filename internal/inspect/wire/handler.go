@@ -19,8 +19,7 @@ type statusError struct {
 
 func (r statusError) Unwrap() error { return r.error }
 
-// Handler serves a Source below Prefix, for requests that the Guard admits by their bearer
-// token.
+// Handler serves a Source below Prefix, for requests that the Guard admits by their bearer token.
 func Handler(source inspect.Source, guard Guard) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+Prefix+pathRecording, recordHandler(source))

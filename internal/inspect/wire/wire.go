@@ -1,9 +1,8 @@
 // Package wire reads a process from another one: Handler serves a inspect.Source over HTTP as
 // JSON, and NewClient reads it.
 //
-// It holds the paths, errors, limits and the authentication of requests. It does not find
-// processes or check permissions of users. The manager serves it; package locate creates
-// clients.
+// It holds the paths, errors, limits and the authentication of requests. It does not find processes or check
+// permissions of users. The manager serves it; package locate creates clients.
 package wire
 
 import (

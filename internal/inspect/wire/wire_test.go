@@ -83,8 +83,7 @@ func (c *fakeSource) Plan(_ context.Context, controller string, ref object.Ref, 
 	return inspect.Plan{Text: "nothing", Report: json.RawMessage(`{}`)}, c.record(controller, ref, string(edited))
 }
 
-func (c *fakeSource) Record(_ context.Context, filter recording.Filter, out io.Writer) error {
-	fmt.Fprint(out, "calls")
+func (c *fakeSource) Record(_ context.Context, filter recording.Filter, _ io.Writer) error {
 	return c.record(filter)
 }
 

@@ -85,8 +85,7 @@ func Discover(ctx context.Context, config *rest.Config, namespace string) (locat
 			notes = append(notes, fmt.Sprintf("ignored Lease %s/%s: %v", lease.Namespace, lease.Name, err))
 			continue
 		case location.Namespace != lease.Namespace:
-			// A user who may write Leases in one namespace must not redirect requests to
-			// another.
+			// A user who may write Leases in one namespace must not redirect requests to another.
 			notes = append(notes, fmt.Sprintf("ignored Lease %s/%s: its pod is in another namespace; use --pod %s",
 				lease.Namespace, lease.Name, location))
 			continue

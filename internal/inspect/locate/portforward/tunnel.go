@@ -24,8 +24,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
 )
 
-// Connect returns the Source of a pod. It connects on the first call, and disconnects when ctx
-// ends.
+// Connect returns the Source of a pod. It connects on the first call, and disconnects when ctx ends.
 func Connect(ctx context.Context, config *rest.Config, at Location) (inspect.Source, error) {
 	dialer, err := newDialer(config, at)
 	if err != nil {
@@ -214,8 +213,7 @@ func (s *stream) streamError(end error) error {
 	return end
 }
 
-// streamErrorTimeout is how long to wait for the error of the server, which arrives on another
-// stream.
+// streamErrorTimeout is how long to wait for the error of the server, which arrives on another stream.
 const streamErrorTimeout = time.Second
 
 func (s *stream) Close() error {

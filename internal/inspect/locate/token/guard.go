@@ -17,8 +17,7 @@ import (
 const (
 	// maxAge is how long a token is cached, and so how long a replaced token is accepted.
 	maxAge = 5 * time.Second
-	// minReadInterval is the minimum interval between two reads of the Secret. Requests with
-	// wrong tokens wait for it.
+	// minReadInterval is the minimum interval between two reads of the Secret. Requests with wrong tokens wait for it.
 	minReadInterval = time.Second
 	// readTimeout limits one read.
 	readTimeout = 5 * time.Second
@@ -50,14 +49,12 @@ func NewGuard(secrets Secrets, namespace string, log *slog.Logger) *Guard {
 	return &Guard{secrets: secrets, namespace: namespace, log: log, readSlot: make(chan struct{}, 1)}
 }
 
-// Prepare reads or creates the token before the first request. Errors are logged; requests
-// retry.
+// Prepare reads or creates the token before the first request. Errors are logged; requests retry.
 func (g *Guard) Prepare(ctx context.Context) {
 	_, _ = g.readSince(ctx, time.Now()) // The error is logged.
 }
 
-// Admit implements wire.Guard. It reads the Secret again if the cached token is old or does not
-// match.
+// Admit implements wire.Guard. It reads the Secret again if the cached token is old or does not match.
 func (g *Guard) Admit(ctx context.Context, given string) error {
 	now := time.Now()
 	if last := g.lastReading(); now.Sub(last.at) < maxAge && last.admit(ctx, given) == nil {
@@ -83,8 +80,7 @@ func (g *Guard) lastReading() reading {
 	return g.latest
 }
 
-// readSince returns the result of a read that started after moment. Concurrent requests share a
-// read.
+// readSince returns the result of a read that started after moment. Concurrent requests share a read.
 func (g *Guard) readSince(ctx context.Context, moment time.Time) (reading, error) {
 	select {
 	case g.readSlot <- struct{}{}:
