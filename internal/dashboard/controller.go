@@ -5,7 +5,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 type controllerPage struct {
@@ -34,23 +33,21 @@ func (p *controllerPage) ObjectCount() int {
 	return p.Controller.Objects
 }
 
-func (p *controllerPage) ReviewsURL() string { return web.ReviewsURL(p.Process, p.Name, object.Ref{}) }
-
 // reviewCount is the number of reviews with one outcome since the process started.
 type reviewCount struct {
 	Outcome string
 	Count   uint64
 }
 
-func (p *controllerPage) ReviewCounts() []reviewCount {
-	counts := []reviewCount{{Outcome: inspect.ReviewAllowed}, {Outcome: inspect.ReviewMutated}, {Outcome: inspect.ReviewDenied},
-		{Outcome: inspect.ReviewFailed}}
-	for _, call := range p.Calls {
-		for i := range counts {
-			if counts[i].Outcome == call.Outcome {
-				counts[i].Count += call.Count
+func (p *controllerPage) ReviewCounts() (counts []reviewCount) {
+	for _, outcome := range []string{inspect.ReviewAllowed, inspect.ReviewMutated, inspect.ReviewDenied, inspect.ReviewFailed} {
+		count := reviewCount{Outcome: outcome}
+		for _, call := range p.Calls {
+			if call.Outcome == outcome {
+				count.Count += call.Count
 			}
 		}
+		counts = append(counts, count)
 	}
 	return counts
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// objectList is one page of the objects of a controller.
 type objectList struct {
 	web.ListView
 	Objects []inspect.ObjectState
@@ -177,7 +176,6 @@ func (l *objectList) hasKind(kind object.Kind) bool {
 	return slices.ContainsFunc(l.Kinds, func(k object.Kind) bool { return k.GroupKind() == kind.GroupKind() })
 }
 
-// kindOption is a kind to filter by.
 type kindOption struct {
 	Name, Value string
 	Current     bool

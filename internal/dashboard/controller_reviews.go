@@ -17,7 +17,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// reviewList is one page of the reviews by a controller.
 type reviewList struct {
 	*web.List[reviewRow]
 	Filter inspect.ReviewFilter
@@ -158,18 +157,11 @@ func showReview(req *request) error {
 		return req.RenderFragment("review", "run-body", shown.Body)
 	}
 	shown.SetSteps()
-	p := &reviewPage{RunPage: *shown, Row: newReviewRow(run), Controller: c}
+	p := &reviewPage{RunPage: *shown, Row: newReviewRow(run)}
 	return req.Render(web.Page{Name: "review", Title: p.Entry.Headline, Section: "overview", Static: true, Data: p})
 }
 
 type reviewPage struct {
 	objects.RunPage
-	Row        reviewRow
-	Controller *inspect.Controller
-}
-
-func (p *reviewPage) ControllerName() string { return processes.ShortName(p.Controller.Name) }
-
-func (p *reviewPage) ReviewsURL() string {
-	return web.ReviewsURL(p.Controller.Process, p.Controller.Name, object.Ref{})
+	Row reviewRow
 }

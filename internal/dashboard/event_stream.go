@@ -66,7 +66,6 @@ func streamEvents(req *request) error {
 	return nil
 }
 
-// run sends events until the page is closed or the session ends.
 func (l *eventStream) run(ctx context.Context) {
 	poll, refresh := time.NewTicker(pollInterval), time.NewTimer(minRefreshInterval)
 	defer poll.Stop()
@@ -162,7 +161,6 @@ func (req *request) watchResource(ctx context.Context, resource string, changed 
 	}
 }
 
-// watchSource notifies on each change of a process until ctx ends.
 func watchSource(ctx context.Context, source inspect.Source, changed chan<- struct{}) {
 	var revision uint64
 	for ctx.Err() == nil {

@@ -203,7 +203,6 @@ func stateRank(state string) int {
 	return len(processes.ObjectStates())
 }
 
-// kindListView returns the list of a kind without its rows.
 func kindListView(kind object.Kind, namespace string) web.ListView {
 	if kind.Namespaced && namespace == "" {
 		return objectRowSpec("namespace").View()
@@ -321,7 +320,6 @@ func (p *kindPage) addRows(columns []userclient.Column, rows []userclient.Row) {
 // maxStates is how many states to fetch at once; beyond that, each object is fetched.
 const maxStates = 1000
 
-// kindStates are the states of the objects of one controller.
 type kindStates struct {
 	controller inspect.Controller
 	// unwatched is the state of all its objects if it watches none.

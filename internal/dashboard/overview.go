@@ -120,7 +120,6 @@ func (req *request) countUnwatched(rows []processes.ControllerRow) {
 	})
 }
 
-// maxCounted limits the controllers whose objects the API server counts.
 const maxCounted = 50
 
 func (o *overview) count(row *processes.ControllerRow) {

@@ -22,7 +22,6 @@ const (
 	maxPaletteFound   = 50
 )
 
-// palettePage is the data of the search: what the user can go to.
 type palettePage struct {
 	Query  string
 	Groups []paletteGroup
@@ -32,7 +31,6 @@ type palettePage struct {
 	Dialog bool
 }
 
-// paletteGroup is the results of one sort.
 type paletteGroup struct {
 	Name  string
 	Items []paletteItem
@@ -186,7 +184,6 @@ func (s *paletteSearch) objects(known []processes.Info) (found []paletteItem, co
 	return found, complete
 }
 
-// searchObjects finds objects that the user may list.
 func (s *paletteSearch) searchObjects(q *objectSearch) {
 	namespace, name, qualified := strings.Cut(s.words[len(s.words)-1], "/")
 	if !qualified {

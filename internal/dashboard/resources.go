@@ -79,7 +79,6 @@ func (h *kindRow) worst() processes.Health {
 	return slices.MinFunc(h.Controllers, func(a, b processes.ControllerRow) int { return cmp.Compare(a.Health.Rank, b.Health.Rank) }).Health
 }
 
-// addKinds adds a controller to the rows of its kinds.
 func addKinds(all []*kindRow, c processes.ControllerRow, kinds []object.Kind) []*kindRow {
 	for _, kind := range kinds {
 		i := slices.IndexFunc(all, func(h *kindRow) bool { return h.GroupKind() == kind.GroupKind() })

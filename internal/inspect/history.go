@@ -82,7 +82,6 @@ func (b *History) Add(run Run) {
 	b.notify()
 }
 
-// addNoop counts a run without changes.
 func (b *History) addNoop(run *Run) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

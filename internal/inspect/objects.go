@@ -21,7 +21,6 @@ type ManagedObject struct {
 	Resource object.Resource
 	record.ObjectState
 	state State
-	rank  int
 	// created is the creation timestamp as JSON, which sorts like the time.
 	created     []byte
 	reconcileAt time.Time
@@ -60,7 +59,6 @@ func NewPage(objects []ManagedObject, q Query) Page {
 	for i := range objects {
 		s := &objects[i]
 		s.state = StateOf(&s.ObjectState)
-		s.rank = rank(s.state)
 		page.States[s.state]++
 		if q.matches(s) {
 			matching = append(matching, s)
@@ -149,10 +147,10 @@ func (q *Query) order() func(a, b *ManagedObject) int {
 			return -1
 		}
 	}
-	return func(a, b *ManagedObject) int { return cmp.Compare(a.rank, b.rank) }
+	return func(a, b *ManagedObject) int {
+		return cmp.Compare(slices.Index(states[:], a.state), slices.Index(states[:], b.state))
+	}
 }
-
-func rank(s State) int { return slices.Index(states[:], s) }
 
 // View returns the state of the object.
 func (s *ManagedObject) View() ObjectState {

@@ -58,7 +58,7 @@ func (s *series) advance(at time.Time) {
 	if number <= s.now {
 		return
 	}
-	s.ring[s.now%maxPoints].Median = median(s.took)
+	s.ring[s.now%maxPoints].Median = quantile(s.took, 0.5)
 	s.took, s.seen = s.took[:0], 0
 	for range min(number-s.now, maxPoints) {
 		s.now++
@@ -78,11 +78,9 @@ func (s *series) until(now time.Time) Series {
 	for i := range maxPoints {
 		shown.Points[i] = s.ring[(s.now+1+int64(i))%maxPoints]
 	}
-	shown.Points[maxPoints-1].Median = median(s.took)
+	shown.Points[maxPoints-1].Median = quantile(s.took, 0.5)
 	return shown
 }
-
-func median(of []time.Duration) time.Duration { return quantile(of, 0.5) }
 
 // quantile returns the smallest duration that is not exceeded by the given part of all.
 func quantile(of []time.Duration, part float64) time.Duration {

@@ -27,7 +27,6 @@ func NewTimeouts(limit time.Duration) *Timeouts {
 	return &Timeouts{limit: limit, slow: map[Source]time.Time{}}
 }
 
-// timeoutError reports a process that did not respond in time.
 type timeoutError struct{ process string }
 
 func (e timeoutError) Error() string { return "the process " + e.process + " did not respond in time" }

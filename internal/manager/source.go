@@ -122,7 +122,7 @@ func (s *source) Plan(ctx context.Context, controller string, ref object.Ref, ed
 // digestInterval is how often the state of controllers is compared while a client waits.
 const digestInterval = time.Second
 
-// Await implements model.Source.
+// Await implements inspect.Source.
 func (s *source) Await(ctx context.Context, since uint64) (uint64, error) {
 	ticker := time.NewTicker(digestInterval)
 	defer ticker.Stop()

@@ -115,7 +115,6 @@ func (a *Record) Wrote(began time.Time, resource object.Resource, w Write) {
 	a.add(began, Step{Write: new(w)})
 }
 
-// versionOf returns the resource version of an object; "" for none.
 func versionOf(o *object.Object) string {
 	if o.Version() == 0 {
 		return ""

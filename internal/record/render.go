@@ -53,7 +53,6 @@ func renderError(err error, line string, fault *failure.Fault) (text string, of 
 	return failure.OneLine(err), FaultOf(err)
 }
 
-// render returns the step of a run about an object of a kind.
 func (s Step) render(about object.GroupKind, whole bool) Step {
 	switch {
 	case s.Call != nil:

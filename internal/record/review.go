@@ -97,7 +97,6 @@ func generateName(r *hook.ReviewRequest) (prefix string) {
 	return failure.Truncate(prefix, maxReviewName)
 }
 
-// requestedChanges returns the fields that an update changes.
 func requestedChanges(r *hook.ReviewRequest) []object.FieldChange {
 	if len(r.OldObject) == 0 || len(r.Object) == 0 {
 		return nil
@@ -184,7 +183,6 @@ func inList(path string) bool {
 	return err == nil
 }
 
-// pathOf converts a JSON pointer to a field path.
 func pathOf(path string) string {
 	field := ""
 	for _, name := range pointer(path) {

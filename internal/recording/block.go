@@ -44,7 +44,6 @@ type blockWriter struct {
 	block   bytes.Buffer
 }
 
-// write writes one block with one Write.
 func (w *blockWriter) write(text []byte) (int, error) {
 	w.block.Reset()
 	if w.encoder == nil {

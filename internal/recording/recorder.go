@@ -159,7 +159,6 @@ func (r *Recorder) write(sink Sink, run queuedRun) error {
 	return nil
 }
 
-// isRecorded reports whether a step is a call with a request.
 func isRecorded(s record.Step) bool { return s.Call != nil && !s.Call.Sent.IsEmpty() }
 
 // Recorders are those of a process. Without any, a run costs one read of a pointer.

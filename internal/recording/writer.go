@@ -192,7 +192,6 @@ func digestOf(value []byte) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
-// quoted returns a digest or token as JSON.
 func quoted(text string) json.RawMessage {
 	return json.RawMessage(`"` + text + `"`)
 }

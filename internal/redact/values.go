@@ -352,7 +352,6 @@ func (x *index) find(text string) (spans []span) {
 	return spans
 }
 
-// matches returns how many bytes of a text are the needle.
 func (n *needle) matches(text string, at int) int {
 	rest := text[at:]
 	if same := commonPrefix(rest, n.head); same < len(n.head) {

@@ -67,7 +67,11 @@ func (d dependent) Indent() string {
 const confirmThreshold = 10
 
 func showDelete(req *request) error {
-	data, err := req.loadDelete()
+	ref, err := req.RefFromURL()
+	if err != nil {
+		return err
+	}
+	data, err := req.loadDelete(ref)
 	if err != nil {
 		return err
 	}
@@ -81,11 +85,7 @@ func (req *request) renderDelete(data *deletePage, status int) error {
 }
 
 // loadDelete finds everything that is deleted with an object.
-func (req *request) loadDelete() (*deletePage, error) {
-	ref, err := req.RefFromURL()
-	if err != nil {
-		return nil, err
-	}
+func (req *request) loadDelete(ref object.Ref) (*deletePage, error) {
 	stored, err := req.API.Get(req.Context(), ref.Kind, ref.Namespace, ref.Name)
 	if err != nil {
 		return nil, err
@@ -182,9 +182,13 @@ func (data *deletePage) addDependents(owner *ownertree.Node, depth int) {
 
 // deleteObject deletes the object if it is still the one on the page.
 func deleteObject(req *request) error {
-	data, err := req.loadDelete()
+	ref, err := req.RefFromURL()
+	if err != nil {
+		return err
+	}
+	data, err := req.loadDelete(ref)
 	if errors.Is(err, failure.ErrNotFound) || apierrors.IsNotFound(err) {
-		return req.alreadyDeleted()
+		return req.alreadyDeleted(ref)
 	}
 	if err != nil {
 		return err
@@ -199,7 +203,7 @@ func deleteObject(req *request) error {
 	})
 	switch {
 	case apierrors.IsNotFound(err):
-		return req.alreadyDeleted()
+		return req.alreadyDeleted(ref)
 	case apierrors.IsConflict(err):
 		data.Problem = "This is a different " + data.Kind.Kind +
 			" of the same name. The one you chose is already deleted. Check before you delete this one."
@@ -217,11 +221,7 @@ func deleteObject(req *request) error {
 	return req.Redirect(req.listURL(data.Ref))
 }
 
-func (req *request) alreadyDeleted() error {
-	ref, err := req.RefFromURL()
-	if err != nil {
-		return err
-	}
+func (req *request) alreadyDeleted(ref object.Ref) error {
 	req.Flash(ref.Kind.Kind + " " + ref.Name + " was already deleted.")
 	return req.Redirect(req.listURL(ref))
 }

@@ -273,7 +273,6 @@ func (d *draft) turnToYAML() {
 	}
 }
 
-// buildForm builds the fields if necessary.
 func (d *draft) buildForm() {
 	if d.Mode != modeForm || d.Root != nil {
 		return

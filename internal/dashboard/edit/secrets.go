@@ -18,7 +18,6 @@ import (
 // unchangedValue replaces the values of Secrets. It is invalid base64, so it cannot be a value.
 const unchangedValue = "(unchanged)"
 
-// replaceSecretValues returns an object with other values of a Secret.
 func replaceSecretValues(entered map[string]any, text func(path string, value any) string) map[string]any {
 	if !object.IsSecret(entered) {
 		return entered

@@ -57,7 +57,6 @@ func (d *draft) skeleton(namespace string) map[string]any {
 	return made
 }
 
-// createObject creates the object of the form, or updates the form.
 func createObject(req *request) error {
 	target := func() (object.Ref, error) {
 		kind, err := req.PathKind()
@@ -186,7 +185,6 @@ func saveObject(req *request) error {
 	})
 }
 
-// renderRejected shows the form again with the error of the API server.
 func (req *request) renderRejected(d *draft, err error) error {
 	p := web.ProblemOf(err)
 	text, fields := userclient.DescribeError(err)

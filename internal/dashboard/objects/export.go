@@ -14,7 +14,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
-// runExport is what a user can take away from a run.
 type runExport struct {
 	// RunURL is the whole run, CaseURL its calls as cases of `setpoint test`; "" without calls.
 	RunURL, CaseURL string

@@ -247,7 +247,6 @@ func severity(health string) int {
 	return len(order)
 }
 
-// stateView is the state of an object according to one controller.
 type stateView struct {
 	inspect.ObjectState
 	// Declared is the manifest of the controller, if it has one.
@@ -337,8 +336,6 @@ func (s *Object) failureURL(state *inspect.ObjectState, runs []inspect.Run) stri
 	}
 	return ""
 }
-
-func (c stateView) ControllerName() string { return processes.ShortName(c.Controller) }
 
 type yamlPage struct {
 	*Object

@@ -22,7 +22,6 @@ const (
 	maxTotalPlans = 8
 )
 
-// maxCachedChanges limits the runs whose object changes are kept.
 const maxCachedChanges = 500
 
 // New returns the pages of objects.

@@ -132,7 +132,6 @@ func stepViews(e *entry) []stepView {
 	return views
 }
 
-// bodyParts are the parts of a call with bodies.
 var bodyParts = []struct {
 	name, label string
 	of          func(*inspect.Call) json.RawMessage

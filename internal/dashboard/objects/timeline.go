@@ -118,7 +118,6 @@ const maxEarlier = 50
 
 func (e entry) ListedEarlier() []inspect.Run { return e.Earlier[:min(len(e.Earlier), maxEarlier)] }
 
-// More returns the number of earlier runs that are not listed.
 func (e entry) More() int { return max(0, len(e.Earlier)-maxEarlier) }
 
 type effect struct {

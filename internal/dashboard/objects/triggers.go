@@ -15,7 +15,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// objectChange is an object that changed between two calls.
 type objectChange struct {
 	diff.ObjectChange
 	FieldChanges
@@ -205,7 +204,6 @@ func significantFields(changes []inspect.Change) (shown FieldChanges) {
 	return shown
 }
 
-// maxActionFields limits the changes of a planned write.
 const maxActionFields = 30
 
 // FirstFields returns as many changes as a page shows of a write, and the number of the others.

@@ -54,7 +54,6 @@ type Builder struct {
 // maxDepth limits the depth of a tree.
 const maxDepth = 8
 
-// treeBuild is the construction of one tree.
 type treeBuild struct {
 	*Builder
 	dependents *OwnerIndex
@@ -246,7 +245,6 @@ func (p *Processes) revisionKinds(kind object.Kind) (kinds []object.Kind) {
 	return kinds
 }
 
-// states returns the states of an object in all processes.
 func (p *Processes) states(ctx context.Context, ref object.Ref) (states []inspect.ObjectState) {
 	call := func(ctx context.Context, s inspect.Source) ([]inspect.ObjectState, error) { return s.States(ctx, ref) }
 	for _, a := range inspect.QueryAll(ctx, p.timeouts, p.managing(ref.Kind), call) {

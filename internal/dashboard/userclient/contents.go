@@ -34,7 +34,6 @@ func (t KindCount) MissingPermission() string {
 	return missing.Missing()
 }
 
-// contentsTimeout is that of counting the contents of a namespace.
 const contentsTimeout = 8 * time.Second
 
 // Contents counts the objects in a namespace by kind. It returns kinds with objects and kinds

@@ -68,7 +68,6 @@ var (
 	typeErrorPattern   = regexp.MustCompile(`cannot unmarshal (\S+) into Go struct field [^.\s]+\.(\S+) of type (\S+)`)
 )
 
-// parseFieldErrors extracts the fields from a message without causes.
 func parseFieldErrors(message string) []FieldError {
 	var found []FieldError
 	for _, m := range strictFieldPattern.FindAllStringSubmatch(message, -1) {

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -62,7 +64,6 @@ func (r requester) get(ctx context.Context, accept string, request *rest.Request
 	return nil
 }
 
-// post creates a review and decodes the response.
 func (r requester) post(ctx context.Context, path string, review, into any) error {
 	body, err := json.Marshal(review)
 	if err != nil {
@@ -141,4 +142,26 @@ func describe(kind object.Kind, namespace, name string) string {
 		return text + " in " + namespace
 	}
 	return text
+}
+
+// MaxParallel is how many requests of one page run at the same time.
+const MaxParallel = 8
+
+// InParallel calls do with the numbers below n, at most MaxParallel at the same time.
+func InParallel(n int, do func(i int)) {
+	workqueue.ParallelizeUntil(context.Background(), MaxParallel, n, do)
+}
+
+// FilterAllowed returns the items that are allowed, in order. It calls may in parallel on copies of the items.
+func FilterAllowed[T any](all []T, may func(*T) bool) []T {
+	items := slices.Clone(all)
+	is := make([]bool, len(items))
+	InParallel(len(items), func(i int) { is[i] = may(&items[i]) })
+	var found []T
+	for i := range items {
+		if is[i] {
+			found = append(found, items[i])
+		}
+	}
+	return found
 }

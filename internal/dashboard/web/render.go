@@ -119,6 +119,7 @@ func (s *Site) Functions() template.FuncMap {
 		"controllerURL":   ControllerURL,
 		"resourceURL":     ResourceURL,
 		"objectURL":       ObjectURL,
+		"shortName":       processes.ShortName,
 		"icon":            icon,
 	}
 }

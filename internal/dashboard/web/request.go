@@ -134,7 +134,6 @@ func (req *Request) Redirect(to string) error {
 	return nil
 }
 
-// flashCookie holds the message for the next page.
 const flashCookie = "setpoint-flash"
 
 // Flash shows a message once, on the next page or on the page that stays open.

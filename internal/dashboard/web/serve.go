@@ -42,7 +42,6 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.Handler.ServeHTTP(w, r)
 }
 
-// bodyTimeout is how long a request body may take to arrive.
 const bodyTimeout = 30 * time.Second
 
 // Serve handles one request, and renders its error.

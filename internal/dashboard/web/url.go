@@ -42,7 +42,7 @@ func URLWith(at *url.URL, parameters ...string) string {
 	return changed.RequestURI()
 }
 
-// ReviewsURL returns the list of reviews by a controller, of one object unless that is zero.
+// ReviewsURL returns the list of reviews of an object by a controller.
 func ReviewsURL(process, controller string, of object.Ref) string {
 	at := &url.URL{Path: ControllerURL(process, controller) + "/reviews"}
 	return URLWith(at, "kind", KindValue(of.Group, of.Kind.Kind), "ns", of.Namespace, "name", of.Name)

@@ -2,7 +2,7 @@
 //
 // Processes on one machine publish their addresses in a private folder. Processes in a cluster
 // annotate their Lease with their pod, which package portforward reaches with the permissions
-// of the user. What is read from a process belongs in model, the protocol in wire.
+// of the user. What is read from a process belongs in inspect, the protocol in wire.
 package locate
 
 import (

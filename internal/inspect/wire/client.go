@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
 type client struct {
@@ -102,6 +103,46 @@ func (c *client) Await(ctx context.Context, since uint64) (now uint64, err error
 		err = c.call(ctx, pathRevision, maxPoll+c.wait, arguments{Since: since}, &now)
 	}
 	return now, err
+}
+
+// maxSilence is how long a recording may be silent.
+const maxSilence = 6 * recording.StreamInterval
+
+// errSilent is the cause of the end of a recording that was silent.
+var errSilent = fmt.Errorf("it has sent nothing for %s", maxSilence)
+
+// Record implements inspect.Source. It returns nil if the process ends the recording.
+func (c *client) Record(ctx context.Context, filter recording.Filter, out io.Writer) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(maxSilence, func() { cancel(errSilent) })
+	defer silence.Stop()
+	err := c.open(ctx, pathRecording, arguments{Filter: filter},
+		func(response *http.Response) error {
+			if response.StatusCode != http.StatusOK {
+				body, err := c.read(ctx, response)
+				return errors.Join(err, c.responseError(response.StatusCode, body))
+			}
+			_, err := io.Copy(out, &aliveReader{response.Body, silence})
+			return err
+		})
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// aliveReader postpones a timer with each read.
+type aliveReader struct {
+	io.Reader
+
+	timer *time.Timer
+}
+
+func (r *aliveReader) Read(into []byte) (int, error) {
+	n, err := r.Reader.Read(into)
+	r.timer.Reset(maxSilence)
+	return n, err
 }
 
 func get[T any](ctx context.Context, c *client, path string, a arguments) (found T, err error) {

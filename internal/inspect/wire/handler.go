@@ -46,7 +46,6 @@ func Handler(source inspect.Source, guard Guard) http.Handler {
 	})
 }
 
-// methods returns the methods of a Source by their paths.
 func methods(source inspect.Source) map[string]func(context.Context, arguments) (any, error) {
 	plans := make(chan struct{}, maxPlans)
 	return map[string]func(context.Context, arguments) (any, error){
@@ -118,4 +117,35 @@ func statusErrorOf(err error) statusError {
 		return statusError{http.StatusNotFound, reasonNotFound, err}
 	}
 	return statusError{http.StatusInternalServerError, reasonFailed, err}
+}
+
+// recordHandler writes a recording until the client is gone.
+func recordHandler(source inspect.Source) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		a, err := readArguments(r)
+		if err != nil {
+			writeResponse(w, nil, err)
+			return
+		}
+		out := &streamWriter{ResponseWriter: w}
+		if err := source.Record(r.Context(), a.Filter, out); err != nil && !out.begun {
+			writeResponse(w, nil, err)
+		}
+	}
+}
+
+// streamWriter sends what is written at once.
+type streamWriter struct {
+	http.ResponseWriter
+
+	begun bool
+}
+
+func (s *streamWriter) Write(text []byte) (int, error) {
+	s.begun = true
+	n, err := s.ResponseWriter.Write(text)
+	if err == nil {
+		err = http.NewResponseController(s.ResponseWriter).Flush()
+	}
+	return n, err
 }
