@@ -255,13 +255,13 @@ func (b *History) Series(controller string, now time.Time) Series {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if controller == "" {
-		return b.all.until(now)
-	}
+	of := &series{}
 	if s := b.controllers[controller]; s != nil {
-		return s.series.until(now)
+		of = &s.series
+	} else if controller == "" {
+		of = &b.all
 	}
-	return (&series{}).until(now)
+	return of.until(now)
 }
 
 // NotifyChange increments the revision.

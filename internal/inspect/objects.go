@@ -66,10 +66,7 @@ func NewPage(objects []ManagedObject, q Query) Page {
 	}
 	page.Matching = len(matching)
 	from := min(max(q.Offset, 0), len(matching))
-	limit := q.Limit
-	if limit <= 0 {
-		limit = defaultLimit
-	}
+	limit := cmp.Or(max(q.Limit, 0), defaultLimit)
 	q.sort(matching)
 	page.Objects = append(page.Objects, lists.Map(matching[from:min(from+limit, len(matching))], (*ManagedObject).View)...)
 	return page

@@ -6,6 +6,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -83,9 +84,7 @@ type Authenticator struct {
 
 // New returns an Authenticator.
 func New(o Options, verify VerifyFunc) *Authenticator {
-	if o.Lifetime <= 0 {
-		o.Lifetime = 12 * time.Hour
-	}
+	o.Lifetime = cmp.Or(max(o.Lifetime, 0), 12*time.Hour)
 	if o.OnSessionEnd == nil {
 		o.OnSessionEnd = func(userclient.User) {}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
@@ -116,14 +117,9 @@ func (l *Loader) findChanges(s *Object, of inspect.Run) (found []objectChange, k
 // first, since only some are shown.
 func objectChangesBetween(s *Object, earlier, later *inspect.Call, since time.Time, run *inspect.Run) ([]objectChange, error) {
 	parts, err := diff.Requests(earlier.Request, later.Request)
-	rank := func(part diff.ObjectChange) int {
-		if isTrigger(&part, run.Causes) {
-			return 0
-		}
-		return 1
-	}
-	slices.SortStableFunc(parts, func(a, b diff.ObjectChange) int { return rank(a) - rank(b) })
-	return newObjectChanges(s, parts, since, run.Began), err
+	triggers := lists.Filter(parts, func(part diff.ObjectChange) bool { return isTrigger(&part, run.Causes) })
+	others := lists.Filter(parts, func(part diff.ObjectChange) bool { return !isTrigger(&part, run.Causes) })
+	return newObjectChanges(s, append(triggers, others...), since, run.Began), err
 }
 
 // wasCreated is the change type of a new object.

@@ -404,7 +404,9 @@ type planner struct {
 // the number of the others.
 func PlannersOf(known []Info, kind object.Kind, can inspect.AccessCheck) (all []planner, hidden int) {
 	seen := map[string]bool{}
-	for _, t := range leadersFirst(known) {
+	standby := func(t Info) bool { return t.Process.IsStandby() } // A leader knows more.
+	leaders := slices.DeleteFunc(slices.Clone(known), standby)
+	for _, t := range append(leaders, lists.Filter(known, standby)...) {
 		if t.Lost != nil {
 			continue
 		}
@@ -421,10 +423,4 @@ func PlannersOf(known []Info, kind object.Kind, can inspect.AccessCheck) (all []
 		}
 	}
 	return all, hidden
-}
-
-// leadersFirst sorts processes: a leader knows more than a standby.
-func leadersFirst(known []Info) []Info {
-	leads := func(t Info) bool { return !t.Process.IsStandby() }
-	return append(lists.Filter(known, leads), lists.Filter(known, func(t Info) bool { return !leads(t) })...)
 }

@@ -121,7 +121,10 @@ type ListView struct {
 
 // NewListView reads what the URL selects.
 func (req *Request) NewListView(v ListView) ListView {
-	v.at, v.Counts, v.Offset = *req.R.URL, map[string]int{}, req.offset()
+	v.at, v.Counts = *req.R.URL, map[string]int{}
+	if at, err := strconv.Atoi(req.Query("offset")); err == nil && at > 0 {
+		v.Offset = at - at%PageSize
+	}
 	v.Text, v.Reverse = strings.ToLower(req.Query("q")), req.Query("reverse") != ""
 	if wanted := req.Query(v.parameter); wanted != "" {
 		at := slices.IndexFunc(v.states, func(state string) bool { return strings.EqualFold(state, wanted) })
@@ -151,14 +154,6 @@ func (v *ListView) Clamp() {
 		last := max(v.Matching-1, 0)
 		v.Offset = last - last%PageSize
 	}
-}
-
-// offset returns the first item of the page in the URL.
-func (req *Request) offset() int {
-	if at, err := strconv.Atoi(req.Query("offset")); err == nil && at > 0 {
-		return at - at%PageSize
-	}
-	return 0
 }
 
 // Path returns the path of the list without filters.

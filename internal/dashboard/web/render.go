@@ -76,7 +76,7 @@ func (req *Request) renderBlock(p *Page, block string) error {
 	if template == nil {
 		return fmt.Errorf("there is no page %q", p.Name)
 	}
-	p.URL, p.Version = req.requestURI(), req.Version
+	p.URL, p.Version = req.R.URL.RequestURI(), req.Version
 	if p.SignedIn = req.User != nil; p.SignedIn && !req.UsesOwnCredentials() {
 		p.User = req.User.Name
 	}

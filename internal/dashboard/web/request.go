@@ -58,8 +58,6 @@ func (req *Request) Query(name string) string { return strings.TrimSpace(req.R.U
 // Field returns a form field.
 func (req *Request) Field(name string) string { return req.R.PostFormValue(name) }
 
-func (req *Request) requestURI() string { return req.R.URL.RequestURI() }
-
 // CheckWrite rejects cross-site requests and reads the form. The work afterwards has no deadline.
 func (req *Request) CheckWrite() error {
 	if err := SetReadDeadline(req.W, time.Now().Add(formTimeout)); err != nil {

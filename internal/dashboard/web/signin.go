@@ -76,7 +76,7 @@ func (req *Request) returnURL() string {
 	from, err := url.Parse(cmp.Or(req.R.Header.Get("Hx-Current-Url"), req.R.Referer()))
 	switch {
 	case req.R.Method == http.MethodGet && !req.IsHTMX():
-		return req.requestURI()
+		return req.R.URL.RequestURI()
 	case err != nil || from.Host != req.R.Host:
 		return "/"
 	}
