@@ -262,7 +262,7 @@ func printsTables(w *dashboardTest) {
 	for _, name := range []string{"a", "b", "c"} {
 		w.makeGuitar(name, `{"brand":"fender","strings":12,"wood":"alder"}`)
 	}
-	table := must.Get(w.admin().Table(w.ctx(), w.kind("guitars"), userclient.TableQuery{Namespace: "default", Limit: 2})).In(w.t)
+	table := must.Get(w.admin().Table(w.ctx(), w.kind("guitars"), "default", metav1.ListOptions{Limit: 2})).In(w.t)
 	var columns []string
 	for _, column := range table.Columns {
 		columns = append(columns, fmt.Sprint(column.Name, " ", column.Type, " ", column.Priority))
@@ -273,13 +273,13 @@ func printsTables(w *dashboardTest) {
 	w.equal("cells", table.Rows[0].Cells, []string{"a", "fender", "12", "alder"})
 	w.equal("row", fmt.Sprint(table.Rows[1].Namespace, "/", table.Rows[1].Name, table.Rows[1].UID != "", table.Rows[1].Created.IsZero()), "default/btrue false")
 	w.equal("remaining", table.Remaining, 1)
-	table, err := w.admin().Table(w.ctx(), w.kind("guitars"), userclient.TableQuery{Namespace: "default", Limit: 2, Continue: table.Continue})
+	table, err := w.admin().Table(w.ctx(), w.kind("guitars"), "default", metav1.ListOptions{Limit: 2, Continue: table.Continue})
 	w.equal("second page", fmt.Sprint(len(table.Rows), table.Continue == "", err), "1 true <nil>")
-	table, err = w.admin().Table(w.ctx(), w.kind("guitars"), userclient.TableQuery{Fields: "metadata.name=b"})
+	table, err = w.admin().Table(w.ctx(), w.kind("guitars"), "", metav1.ListOptions{FieldSelector: "metadata.name=b"})
 	w.equal("by a field", fmt.Sprint(len(table.Rows), err), "1 <nil>")
-	table, err = w.admin().Table(w.ctx(), w.kind("guitars"), userclient.TableQuery{Labels: "a=b"})
+	table, err = w.admin().Table(w.ctx(), w.kind("guitars"), "", metav1.ListOptions{LabelSelector: "a=b"})
 	w.equal("by a label", fmt.Sprint(len(table.Rows), err), "0 <nil>")
-	_, err = w.admin().Table(w.ctx(), w.kind("guitars"), userclient.TableQuery{Labels: "a=b=c=!"})
+	_, err = w.admin().Table(w.ctx(), w.kind("guitars"), "", metav1.ListOptions{LabelSelector: "a=b=c=!"})
 	w.equal("by nonsense", codeOf(err), http.StatusBadRequest)
 }
 
@@ -365,9 +365,9 @@ func usesDryRun(w *dashboardTest) {
 		}
 		_, err := client.Get(w.ctx(), guitars, "default", "seen")
 		w.equal(test.name+" gets", codeOf(err), want)
-		_, err = client.Table(w.ctx(), guitars, userclient.TableQuery{Namespace: "default"})
+		_, err = client.Table(w.ctx(), guitars, "default", metav1.ListOptions{})
 		w.equal(test.name+" lists", codeOf(err), want)
-		_, err = client.Table(w.ctx(), guitars, userclient.TableQuery{})
+		_, err = client.Table(w.ctx(), guitars, "", metav1.ListOptions{})
 		w.equal(test.name+" lists everywhere", codeOf(err), http.StatusForbidden)
 		_, err = client.Create(w.ctx(), guitars, "default", guitar("x", `{"brand":"fender"}`), userclient.WriteOptions{})
 		w.equal(test.name+" creates", codeOf(err), http.StatusForbidden)
@@ -582,7 +582,7 @@ func survivesServerRestart(w *dashboardTest) {
 	guitars := w.kind("guitars")
 	w.kill("kube-apiserver")
 	proctest.Eventually(w.t, waitTimeout, func() error {
-		_, err := w.admin().Table(w.ctx(), guitars, userclient.TableQuery{})
+		_, err := w.admin().Table(w.ctx(), guitars, "", metav1.ListOptions{})
 		if err != nil && !errors.Is(err, userclient.ErrUnreachable) {
 			w.t.Errorf("meanwhile: %v", err)
 		}

@@ -31,7 +31,7 @@ func (*historySource) Runs(_ context.Context, ref object.Ref, _ int) ([]inspect.
 	return []inspect.Run{{ID: 7, Controller: "x/teams", Process: "setpoint", Object: ref, Began: time.Now(), Outcome: "synced", Causes: []string{"the object changed"}}}, nil
 }
 
-func (*historySource) Run(context.Context, uint64) (inspect.Run, error) {
+func (*historySource) Run(context.Context, uint64, bool) (inspect.Run, error) {
 	return inspect.Run{}, failure.ErrNotFound
 }
 

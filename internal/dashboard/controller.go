@@ -5,10 +5,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// controllerPage is the data of a controller's page.
 type controllerPage struct {
 	processes.ControllerRow
 	// Objects or Reviews are what the page lists; the other is nil.
@@ -35,43 +33,32 @@ func (p *controllerPage) ObjectCount() int {
 	return p.Controller.Objects
 }
 
-// ReviewsURL returns the reviews of the controller.
-func (p *controllerPage) ReviewsURL() string { return web.ReviewsURL(p.Process, p.Name, object.Ref{}) }
-
 // reviewCount is the number of reviews with one outcome since the process started.
 type reviewCount struct {
 	Outcome string
 	Count   uint64
 }
 
-// ReviewCounts returns the number of reviews by outcome.
-func (p *controllerPage) ReviewCounts() []reviewCount {
-	counts := []reviewCount{{Outcome: inspect.ReviewAllowed}, {Outcome: inspect.ReviewMutated}, {Outcome: inspect.ReviewDenied},
-		{Outcome: inspect.ReviewFailed}}
-	for _, call := range p.Calls {
-		for i := range counts {
-			if counts[i].Outcome == call.Outcome {
-				counts[i].Count += call.Count
+func (p *controllerPage) ReviewCounts() (counts []reviewCount) {
+	for _, outcome := range []string{inspect.ReviewAllowed, inspect.ReviewMutated, inspect.ReviewDenied, inspect.ReviewFailed} {
+		count := reviewCount{Outcome: outcome}
+		for _, call := range p.Calls {
+			if call.Outcome == outcome {
+				count.Count += call.Count
 			}
 		}
+		counts = append(counts, count)
 	}
 	return counts
 }
 
-func showController(req *request) error {
-	return req.renderController(func(t *processes.Info, c *inspect.Controller, p *controllerPage) (err error) {
-		if p.reviewsOnly() {
-			p.Reviews, err = req.listReviews(t.Source, c)
-			return err
-		}
-		p.Objects, err = req.listObjects(t, c)
-		return err
-	})
-}
+func showController(req *request) error { return req.renderController(false) }
+
+func showReviews(req *request) error { return req.renderController(true) }
 
 // renderController renders the page of a controller with one of its lists.
-func (req *request) renderController(load func(*processes.Info, *inspect.Controller, *controllerPage) error) error {
-	t, c, err := req.controllerInfo()
+func (req *request) renderController(reviews bool) error {
+	t, c, err := req.Controller(req.Path("process"), req.Path("controller"))
 	if err != nil {
 		return err
 	}
@@ -81,13 +68,16 @@ func (req *request) renderController(load func(*processes.Info, *inspect.Control
 	if data.Lost != nil {
 		data.Caveat = ""
 	}
-	if err := load(t, c, data); err != nil {
-		return err
-	}
-	if data.Reviews != nil {
+	if reviews || data.reviewsOnly() {
 		reviewing := *c
 		reviewing.AllReplicas = true
-		data.Caveat, data.Reviews.PerReplica = t.Process.CaveatFor(&reviewing), t.Process.LeaderElection
+		data.Caveat = t.Process.CaveatFor(&reviewing)
+		data.Reviews, err = req.listReviews(t, c)
+	} else {
+		data.Objects, err = req.listObjects(t, c)
+	}
+	if err != nil {
+		return err
 	}
 	return req.Render(web.Page{Name: "controller", Title: row.ShortName, Section: "overview", Data: data})
 }
@@ -98,7 +88,6 @@ const (
 	goProgramReason          = "This controller is part of a Go program. To suspend it, stop the program or pause its objects."
 )
 
-// controllerActions returns the actions for a controller.
 func (req *request) controllerActions(c *inspect.Controller) []web.Action {
 	page := web.ControllerURL(c.Process, c.Name)
 	reconcile := web.Action{Label: "Reconcile all", Icon: "again", Post: true, URL: page + "/reconcile"}
@@ -115,8 +104,7 @@ func (req *request) controllerActions(c *inspect.Controller) []web.Action {
 	return []web.Action{reconcile, suspend, {Label: "Manifest", URL: web.ObjectURL(*c.Declared)}}
 }
 
-// notReconcilable returns why the user cannot reconcile all objects of a controller; "" if the
-// user can.
+// notReconcilable returns why the user cannot reconcile all objects of a controller; "" if the user can.
 func (req *request) notReconcilable(c *inspect.Controller) string {
 	switch {
 	case c.AllReplicas:
@@ -154,9 +142,8 @@ func reconcileAll(req *request) error {
 		func(*inspect.Controller) map[string]any { return web.ReconcilePatch(req.Request) })
 }
 
-// patchController patches the manifest of a controller as the user.
 func (req *request) patchController(done string, change func(*inspect.Controller) map[string]any) error {
-	_, c, err := req.controller()
+	_, c, err := req.Controller(req.Path("process"), req.Path("controller"))
 	if err != nil {
 		return err
 	}
@@ -168,12 +155,4 @@ func (req *request) patchController(done string, change func(*inspect.Controller
 	}
 	req.Flash(done)
 	return req.Redirect(web.ControllerURL(c.Process, c.Name))
-}
-
-// showReviews shows the reviews by a controller.
-func showReviews(req *request) error {
-	return req.renderController(func(t *processes.Info, c *inspect.Controller, p *controllerPage) (err error) {
-		p.Reviews, err = req.listReviews(t.Source, c)
-		return err
-	})
 }

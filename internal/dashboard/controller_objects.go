@@ -17,7 +17,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// objectList is one page of the objects of a controller.
 type objectList struct {
 	web.ListView
 	Objects []inspect.ObjectState
@@ -30,9 +29,8 @@ type objectList struct {
 	CanReconcile bool
 	// Kinds are the kinds to filter by.
 	Kinds []object.Kind
-	// Unwatched is the state of all objects that no process watches, such as Suspended. The
-	// API server lists them. TooMany reports that it has more than are listed, Problem is why it
-	// does not list them.
+	// Unwatched is the state of all objects that no process watches, such as Suspended. The API server lists them.
+	// TooMany reports that it has more than are listed, Problem is why it does not list them.
 	Unwatched inspect.State
 	TooMany   bool
 	Problem   string
@@ -69,8 +67,7 @@ func (req *request) listObjects(t *processes.Info, c *inspect.Controller) (*obje
 	return list, nil
 }
 
-// objectSpec is the list of objects. A process compares, filters and sorts them if it watches
-// them.
+// objectSpec is the list of objects. A process compares, filters and sorts them if it watches them.
 func objectSpec() *web.ListSpec[inspect.ObjectState] {
 	return &web.ListSpec[inspect.ObjectState]{
 		Target: "controller", One: "object", More: "objects", Label: "States", States: processes.ObjectStates(), Default: "state",
@@ -179,13 +176,11 @@ func (l *objectList) hasKind(kind object.Kind) bool {
 	return slices.ContainsFunc(l.Kinds, func(k object.Kind) bool { return k.GroupKind() == kind.GroupKind() })
 }
 
-// kindOption is a kind to filter by.
 type kindOption struct {
 	Name, Value string
 	Current     bool
 }
 
-// KindOptions returns the kinds to filter by.
 func (l *objectList) KindOptions() []kindOption {
 	return kindOptions(l.Kinds, l.Query.Group, l.Query.Kind)
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// reviewList is one page of the reviews by a controller.
 type reviewList struct {
 	*web.List[reviewRow]
 	Filter inspect.ReviewFilter
@@ -31,7 +30,6 @@ type reviewList struct {
 	Kinds []object.Kind
 }
 
-// reviewRow is a review in a list.
 type reviewRow struct {
 	inspect.Run
 	*inspect.Review
@@ -39,8 +37,8 @@ type reviewRow struct {
 }
 
 // listReviews returns the reviews that the URL selects, of objects that the user may read.
-func (req *request) listReviews(source inspect.Source, c *inspect.Controller) (*reviewList, error) {
-	runs, err := inspect.QueryOne(req.Context(), req.Processes.Timeouts, source,
+func (req *request) listReviews(t *processes.Info, c *inspect.Controller) (*reviewList, error) {
+	runs, err := inspect.QueryOne(req.Context(), req.Processes.Timeouts, t.Source,
 		func(ctx context.Context, s inspect.Source) ([]inspect.Run, error) {
 			return s.Reviews(ctx, c.Name, false)
 		})
@@ -48,7 +46,9 @@ func (req *request) listReviews(source inspect.Source, c *inspect.Controller) (*
 		return nil, err
 	}
 	seen, hidden := inspect.VisibleReviews(runs, req.CanRead)
-	l := &reviewList{Filter: req.reviewFilter(), Reviewed: len(seen), Partial: hidden, Kinds: reviewedKinds(seen)}
+	l := &reviewList{
+		Filter: req.reviewFilter(), Reviewed: len(seen), Partial: hidden, PerReplica: t.Process.LeaderElection, Kinds: reviewedKinds(seen),
+	}
 	var rows []reviewRow
 	for _, run := range seen {
 		if l.Filter.Match(&run) {
@@ -67,8 +67,7 @@ func reviewSpec() *web.ListSpec[reviewRow] {
 		State:   func(r *reviewRow) string { return r.Outcome },
 		Columns: []web.ListColumn[reviewRow]{
 			{Name: "Request", Sort: "name", Compare: web.CompareText(func(r *reviewRow) string {
-				return r.Object.Namespace + "/" +
-					r.ReviewedName()
+				return r.Object.Namespace + "/" + r.ReviewedName()
 			})},
 			{Name: "Result", Sort: "result", Compare: func(a, b *reviewRow) int {
 				return cmp.Compare(slices.Index(inspect.ReviewOutcomes(), a.Outcome), slices.Index(inspect.ReviewOutcomes(), b.Outcome))
@@ -81,7 +80,6 @@ func reviewSpec() *web.ListSpec[reviewRow] {
 	}
 }
 
-// reviewedKinds returns the kinds of the reviewed objects.
 func reviewedKinds(runs []inspect.Run) (kinds []object.Kind) {
 	for i := range runs {
 		kind := runs[i].Object.Kind
@@ -96,7 +94,6 @@ func newReviewRow(run inspect.Run) reviewRow {
 	return reviewRow{Run: run, Review: run.Review(), Webhook: run.Steps[0].Call.Name, URL: reviewURL(&run)}
 }
 
-// Message returns what the review said.
 func (r reviewRow) Message() string { return r.ReviewMessage() }
 
 // HasPage reports whether the object may have a page. One that was denied may have any name.
@@ -108,12 +105,10 @@ func (r reviewRow) HasPage() bool {
 // maxNameLength is the length of the longest name that the API server stores.
 const maxNameLength = 253
 
-// IsBad reports whether the request was not allowed.
 func (r reviewRow) IsBad() bool {
 	return r.Outcome == inspect.ReviewDenied || r.Outcome == inspect.ReviewFailed
 }
 
-// reviewFilter returns the filter in the URL.
 func (req *request) reviewFilter() inspect.ReviewFilter {
 	f := inspect.ReviewFilter{
 		Namespace: req.Query("ns"), ObjectName: req.Query("name"), User: req.Query("user"), Text: strings.ToLower(req.Query("q")),
@@ -128,15 +123,12 @@ func (req *request) reviewFilter() inspect.ReviewFilter {
 // reviewOperations returns the operations to filter by.
 func reviewOperations() []string { return []string{"create", "update", "delete", "connect"} }
 
-// Operations returns the operations to filter by.
 func (*reviewList) Operations() []string { return reviewOperations() }
 
-// KindOptions returns the kinds to filter by.
 func (l *reviewList) KindOptions() []kindOption {
 	return kindOptions(l.Kinds, l.Filter.Kind.Group, l.Filter.Kind.Kind)
 }
 
-// reviewURL returns the page of a review.
 func reviewURL(run *inspect.Run) string {
 	return web.ControllerURL(run.Process, run.Controller) + "/reviews/" + strconv.FormatUint(run.ID, 10)
 }
@@ -144,13 +136,13 @@ func reviewURL(run *inspect.Run) string {
 // showReview shows one review. Unlike the page of a run it needs no object: one whose creation
 // was denied may never have got a name.
 func showReview(req *request) error {
-	source, c, err := req.controller()
+	t, c, err := req.Controller(req.Path("process"), req.Path("controller"))
 	if err != nil {
 		return err
 	}
 	loader := req.objects.Of(req.Request).NewLoader()
 	id, _ := strconv.ParseUint(req.Path("id"), 10, 64) // No review has the ID 0.
-	run, err := loader.Load(source.Name(), id)
+	run, err := loader.Load(t.Source.Name(), id)
 	if err != nil {
 		return err
 	}
@@ -165,21 +157,11 @@ func showReview(req *request) error {
 		return req.RenderFragment("review", "run-body", shown.Body)
 	}
 	shown.SetSteps()
-	p := &reviewPage{RunPage: *shown, Row: newReviewRow(run), Controller: c}
+	p := &reviewPage{RunPage: *shown, Row: newReviewRow(run)}
 	return req.Render(web.Page{Name: "review", Title: p.Entry.Headline, Section: "overview", Static: true, Data: p})
 }
 
-// reviewPage is the data of a review's page.
 type reviewPage struct {
 	objects.RunPage
-	Row        reviewRow
-	Controller *inspect.Controller
-}
-
-// ControllerName is the name of the controller without its group.
-func (p *reviewPage) ControllerName() string { return processes.ShortName(p.Controller.Name) }
-
-// ReviewsURL returns the reviews of the controller.
-func (p *reviewPage) ReviewsURL() string {
-	return web.ReviewsURL(p.Controller.Process, p.Controller.Name, object.Ref{})
+	Row reviewRow
 }

@@ -12,10 +12,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
-// Intervals of the event stream: between two refreshes, between checks of the session, the
-// processes and the API server, until relative times are stale, before a failed process is
-// watched again; and the timeout of a send. A page that is slow to refresh rests longer on its
-// own.
+// Intervals of the event stream: between two refreshes, between checks of the session, the processes and the API
+// server, until relative times are stale, before a failed process is watched again; and the timeout of a send. A page
+// that is slow to refresh rests longer on its own.
 const (
 	minRefreshInterval  = 500 * time.Millisecond
 	pollInterval        = 2 * time.Second
@@ -24,9 +23,8 @@ const (
 	sendTimeout         = 10 * time.Second
 )
 
-// eventStream sends server-sent events to one page: "change" when the page should refresh,
-// "api" when the API server is "down" or "up" again, "expired" when the user has to sign in
-// again.
+// eventStream sends server-sent events to one page: "change" when the page should refresh, "api" when the API server is
+// "down" or "up" again, "expired" when the user has to sign in again.
 type eventStream struct {
 	*request
 	out     *http.ResponseController
@@ -39,7 +37,6 @@ type eventStream struct {
 	lastChange time.Time
 }
 
-// streamEvents sends events to a page while it is open.
 func streamEvents(req *request) error {
 	l := &eventStream{
 		request: req, out: http.NewResponseController(req.W),
@@ -69,7 +66,6 @@ func streamEvents(req *request) error {
 	return nil
 }
 
-// run sends events until the page is closed or the session ends.
 func (l *eventStream) run(ctx context.Context) {
 	poll, refresh := time.NewTicker(pollInterval), time.NewTimer(minRefreshInterval)
 	defer poll.Stop()
@@ -93,8 +89,7 @@ func (l *eventStream) run(ctx context.Context) {
 	}
 }
 
-// poll checks for an expired session, new and stopped processes, stale pages, and the API
-// server.
+// poll checks for an expired session, new and stopped processes, stale pages, and the API server.
 func (l *eventStream) poll(ctx context.Context) (open bool) {
 	// An unreachable API server does not end a session.
 	if _, err := l.Authenticator.Authenticate(l.R); errors.Is(err, access.ErrExpired) || errors.Is(err, access.ErrSignedOut) {
@@ -155,8 +150,7 @@ func (l *eventStream) watchSources(ctx context.Context) (changed bool) {
 	return changed
 }
 
-// watchResource notifies on each change of a resource, or of one object, that the user may
-// watch.
+// watchResource notifies on each change of a resource, or of one object, that the user may watch.
 func (req *request) watchResource(ctx context.Context, resource string, changed chan<- struct{}) {
 	kind, err := req.API.CurrentKind(ctx, resource)
 	if err == nil {
@@ -167,7 +161,6 @@ func (req *request) watchResource(ctx context.Context, resource string, changed 
 	}
 }
 
-// watchSource notifies on each change of a process until ctx ends.
 func watchSource(ctx context.Context, source inspect.Source, changed chan<- struct{}) {
 	var revision uint64
 	for ctx.Err() == nil {

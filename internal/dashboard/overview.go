@@ -11,7 +11,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
-// overview is the data of the first page.
 type overview struct {
 	Processes   []processCard
 	Controllers *web.List[processes.ControllerRow]
@@ -34,8 +33,7 @@ type processCard struct {
 	Plots  []processes.Plot
 }
 
-// cacheStats sums the watches of a process that the user may see. Hidden is the number of other
-// watches.
+// cacheStats sums the watches of a process that the user may see. Hidden is the number of other watches.
 type cacheStats struct {
 	Objects, Bytes int
 	FailedWatches  []inspect.Watch
@@ -78,7 +76,6 @@ func (req *request) buildOverview() overview {
 	return o
 }
 
-// controllerSpec is the list of controllers.
 func controllerSpec() *web.ListSpec[processes.ControllerRow] {
 	return &web.ListSpec[processes.ControllerRow]{
 		Target: "overview", One: "controller", More: "controllers", Label: "States", States: processes.ControllerStates(), Default: "state",
@@ -100,8 +97,7 @@ func controllerSpec() *web.ListSpec[processes.ControllerRow] {
 	}
 }
 
-// countUnwatched counts the objects of suspended controllers and of those whose process has
-// ended, which watch none.
+// countUnwatched counts the objects of suspended controllers and of those whose process has ended, which watch none.
 func (req *request) countUnwatched(rows []processes.ControllerRow) {
 	var unwatched []*processes.ControllerRow
 	for i := range rows {
@@ -109,7 +105,7 @@ func (req *request) countUnwatched(rows []processes.ControllerRow) {
 			unwatched = append(unwatched, c)
 		}
 	}
-	userclient.InParallel(len(unwatched), userclient.MaxParallelReviews, func(i int) {
+	userclient.InParallel(len(unwatched), func(i int) {
 		counted := *unwatched[i].Controller
 		counted.Objects = 0
 		for _, kind := range counted.Kinds {
@@ -124,10 +120,8 @@ func (req *request) countUnwatched(rows []processes.ControllerRow) {
 	})
 }
 
-// maxCounted limits the controllers whose objects the API server counts.
 const maxCounted = 50
 
-// count adds a controller to the sums.
 func (o *overview) count(row *processes.ControllerRow) {
 	o.Objects += row.Objects
 	o.Failing += row.Failing
@@ -144,15 +138,11 @@ func (o *overview) count(row *processes.ControllerRow) {
 	}
 }
 
-// canSeeWatch reports whether the user may list the objects of a watch. Processes of older
-// versions do not report its kind.
-func (req *request) canSeeWatch(w *inspect.Watch) bool {
-	return req.UsesOwnCredentials() || w.Kind.Plural != "" && req.Can("list", w.Kind, w.Namespace, "")
-}
-
 func (req *request) newProcessCard(t processes.Info) processCard {
 	all := t.Process.Watches
-	t.Process.Watches = userclient.FilterAllowed(all, req.canSeeWatch)
+	t.Process.Watches = userclient.FilterAllowed(all, func(w *inspect.Watch) bool { // Processes of older versions do not report its kind.
+		return req.UsesOwnCredentials() || w.Kind.Plural != "" && req.Can("list", w.Kind, w.Namespace, "")
+	})
 	card := processCard{Info: t, Plots: processes.Plots(t.Process.Series), Cache: cacheStats{Hidden: len(all) - len(t.Process.Watches)}}
 	if !t.Process.Started.IsZero() {
 		card.Uptime = req.Now().Sub(t.Process.Started)

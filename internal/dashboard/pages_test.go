@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	authorization "k8s.io/api/authorization/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
@@ -159,4 +160,24 @@ func TestUnknownHostsAreRejected(t *testing.T) {
 	if w.Code != http.StatusForbidden {
 		t.Errorf("a name that leads here: %d", w.Code)
 	}
+}
+
+// Users see a watch only if they may list its objects.
+func TestWatchesRequireListPermission(t *testing.T) {
+	api := newReviewAPI(t, func(of *authorization.ResourceAttributes) bool {
+		return of.Verb == "list" && of.Resource == "teams" && of.Namespace == "shop"
+	})
+	teams, vaults := teamsController().Kinds[0], object.Kind{Group: "example.org", Version: "v1", Plural: "vaults", Kind: "Vault", Namespaced: true}
+	process := &fakeSource{name: "setpoint"}
+	process.process.Watches = []inspect.Watch{
+		{Selection: "teams.v1.example.org in shop", Kind: teams, Namespace: "shop", Objects: 3, Bytes: 1},
+		{Selection: "teams.v1.example.org in bank", Kind: teams, Namespace: "bank", Objects: 1000, Bytes: 1},
+		{Selection: "vaults.v1.example.org with tier=gold", Kind: vaults, Objects: 1000, Bytes: 1, Error: "no vaults"},
+		{Selection: "of another version", Objects: 1000, Bytes: 1},
+	}
+	body := newProxyServer(t, api, process)("/").Body.String()
+	wantTexts(t, body, "teams.v1.example.org in shop", "3 objects, 1 B", "that you may list", "3 watches are not shown",
+		"!bank", "!vaults", "!gold", "!another version", "!1,000", "!1003")
+	// The process itself may see all.
+	wantTexts(t, get(t, newServer(t, process), "/").Body.String(), "vaults.v1.example.org with tier=gold", "another version")
 }

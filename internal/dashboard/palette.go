@@ -22,7 +22,6 @@ const (
 	maxPaletteFound   = 50
 )
 
-// palettePage is the data of the search: what the user can go to.
 type palettePage struct {
 	Query  string
 	Groups []paletteGroup
@@ -32,7 +31,6 @@ type palettePage struct {
 	Dialog bool
 }
 
-// paletteGroup is the results of one sort.
 type paletteGroup struct {
 	Name  string
 	Items []paletteItem
@@ -44,7 +42,6 @@ type paletteItem struct {
 	rank               int
 }
 
-// ResultCount returns the number of results.
 func (p *palettePage) ResultCount() (n int) {
 	for _, g := range p.Groups {
 		n += len(g.Items)
@@ -180,14 +177,13 @@ func (s *paletteSearch) objects(known []processes.Info) (found []paletteItem, co
 	}
 	complete = len(searches) <= maxPaletteSources
 	searches = searches[:min(len(searches), maxPaletteSources)]
-	userclient.InParallel(len(searches), userclient.MaxParallelReviews, func(i int) { s.searchObjects(&searches[i]) })
+	userclient.InParallel(len(searches), func(i int) { s.searchObjects(&searches[i]) })
 	for i := range searches {
 		found, complete = append(found, searches[i].found...), complete && searches[i].complete
 	}
 	return found, complete
 }
 
-// searchObjects finds objects that the user may list.
 func (s *paletteSearch) searchObjects(q *objectSearch) {
 	namespace, name, qualified := strings.Cut(s.words[len(s.words)-1], "/")
 	if !qualified {

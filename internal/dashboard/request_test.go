@@ -83,7 +83,7 @@ func TestOutageDelaysOnce(t *testing.T) {
 	if w := newProxyServer(t, api.URL, manyControllers())("/"); w.Code != http.StatusServiceUnavailable {
 		t.Errorf("%d:\n%s", w.Code, w.Body)
 	}
-	if n := reviews.Load(); n > userclient.MaxParallelReviews {
+	if n := reviews.Load(); n > userclient.MaxParallel {
 		t.Errorf("%d requests although the server is down", n)
 	}
 }

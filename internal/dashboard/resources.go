@@ -18,7 +18,6 @@ type resourcesPage struct {
 	Others []string
 }
 
-// kindRow is a kind and its controllers.
 type kindRow struct {
 	object.Kind
 	Controllers []processes.ControllerRow
@@ -58,7 +57,6 @@ func showResources(req *request) error {
 	return req.Render(web.Page{Name: "resources", Title: "Resources", Section: "resources", Data: data})
 }
 
-// kindSpec is a list of kinds.
 func kindSpec(controllers string) *web.ListSpec[*kindRow] {
 	return &web.ListSpec[*kindRow]{
 		Target: "resources", One: "kind", More: "kinds", Label: "Health of the controllers", States: processes.ControllerStates(),
@@ -81,7 +79,6 @@ func (h *kindRow) worst() processes.Health {
 	return slices.MinFunc(h.Controllers, func(a, b processes.ControllerRow) int { return cmp.Compare(a.Health.Rank, b.Health.Rank) }).Health
 }
 
-// addKinds adds a controller to the rows of its kinds.
 func addKinds(all []*kindRow, c processes.ControllerRow, kinds []object.Kind) []*kindRow {
 	for _, kind := range kinds {
 		i := slices.IndexFunc(all, func(h *kindRow) bool { return h.GroupKind() == kind.GroupKind() })
@@ -99,11 +96,10 @@ func sortKinds(all []*kindRow) {
 	})
 }
 
-// countObjects counts the objects of each kind. It returns an error if the API server is
-// unreachable.
+// countObjects counts the objects of each kind. It returns an error if the API server is unreachable.
 func (req *request) countObjects(all []*kindRow) error {
 	failures := make([]error, len(all))
-	userclient.InParallel(len(all), 6, func(i int) {
+	userclient.InParallel(len(all), func(i int) {
 		tally := req.API.Count(req.Context(), all[i].Kind, "")
 		if failures[i] = tally.Err; tally.Err != nil {
 			all[i].Problem = web.ProblemOf(tally.Err).Title
@@ -116,8 +112,7 @@ func (req *request) countObjects(all []*kindRow) error {
 	return nil
 }
 
-// otherKinds returns the resources without a controller. They are optional, so errors are only
-// logged.
+// otherKinds returns the resources without a controller. They are optional, so errors are only logged.
 func (req *request) otherKinds(known []*kindRow) []string {
 	kinds, err := req.API.Kinds(req.Context())
 	if err != nil {

@@ -126,7 +126,6 @@ func NewForConfig(config *rest.Config, o Options) (*Server, error) {
 	return New(o)
 }
 
-// writeLog logs the writes of users.
 type writeLog struct{ logger *slog.Logger }
 
 // log logs what a user changed, or why it was refused.

@@ -60,7 +60,7 @@ func (s *fakeSource) Reviews(context.Context, string, bool) ([]inspect.Run, erro
 	return s.runs, s.err
 }
 
-func (s *fakeSource) Run(_ context.Context, id uint64) (inspect.Run, error) {
+func (s *fakeSource) Run(_ context.Context, id uint64, _ bool) (inspect.Run, error) {
 	for _, run := range s.runs {
 		if run.ID == id {
 			return run, nil

@@ -40,7 +40,7 @@ func (*hungSource) Runs(ctx context.Context, _ object.Ref, _ int) ([]inspect.Run
 	return hang[[]inspect.Run](ctx)
 }
 
-func (*hungSource) Run(ctx context.Context, _ uint64) (inspect.Run, error) {
+func (*hungSource) Run(ctx context.Context, _ uint64, _ bool) (inspect.Run, error) {
 	return hang[inspect.Run](ctx)
 }
 

@@ -7,11 +7,12 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // newProblem returns the problem of an error. hint adds what to do.
 func newProblem(err error) *Problem {
-	p := &Problem{Message: err.Error(), fault: inspect.FaultOf(err)}
+	p := &Problem{Message: err.Error(), fault: record.FaultOf(err)}
 	if response, ok := errors.AsType[*hook.MalformedError](err); ok {
 		p.Path = response.Path
 	}

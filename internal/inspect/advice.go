@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
-	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // Advice tells the user what to do about a fault.
@@ -21,18 +20,19 @@ type Advice struct {
 	Waits bool
 }
 
-// FaultOf classifies an error; nil if it is of no known kind.
-func FaultOf(err error) *Fault { return record.FaultOf(err) }
-
 // AdviceFor returns the advice for a fault, which may be nil.
 func AdviceFor(f *Fault) Advice {
 	if f == nil {
 		return Advice{}
 	}
+	place := f.Place
+	if f.Line != "" {
+		place += " `" + f.Line + "`"
+	}
 	for _, known := range adviceRules {
 		if known.what == f.Kind && f.Code >= known.from && (known.to == 0 || f.Code <= known.to) {
 			if f.Place != "" {
-				known.Help = "Look at " + quoteLine(f) + ". " + known.Help
+				known.Help = "Look at " + place + ". " + known.Help
 			}
 			if f.Code != 0 {
 				known.Title += " (" + strings.TrimSpace(strconv.Itoa(f.Code)+" "+http.StatusText(f.Code)) + ")"
@@ -44,16 +44,7 @@ func AdviceFor(f *Fault) Advice {
 	return Advice{}
 }
 
-// quoteLine returns where the code of a hook failed.
-func quoteLine(f *Fault) string {
-	if f.Line == "" {
-		return f.Place
-	}
-	return f.Place + " `" + f.Line + "`"
-}
-
-// adviceRule is the advice for a kind of fault, and for a range of status codes if to is
-// set.
+// adviceRule is the advice for a kind of fault, and for a range of status codes if to is set.
 type adviceRule struct {
 	what     failure.FaultKind
 	from, to int

@@ -51,12 +51,11 @@ func Cases(r *Run) (string, error) {
 	return text.String(), nil
 }
 
-// caseOf returns a call as a case.
 func caseOf(r *Run, call *Call, step int) (string, error) {
 	switch {
 	case call.Request == nil:
 		return "", errors.New("the request is no longer in memory")
-	case bytes.Contains(call.Request, []byte(redacted)) || bytes.Contains(call.Response, []byte(redacted)):
+	case bytes.Contains(call.Request, []byte(Redacted)) || bytes.Contains(call.Response, []byte(Redacted)):
 		return "", errors.New("you cannot get all objects of the request and the response")
 	}
 	c := caseFile{
@@ -100,7 +99,6 @@ func caseController(name string) string {
 	return kind + "/" + own
 }
 
-// setExpect sets the expected response.
 func (c *caseFile) setExpect(call *Call) error {
 	c.Expect = map[string]json.RawMessage{}
 	if call.Response != nil {
@@ -122,7 +120,6 @@ func (c *caseFile) setExpect(call *Call) error {
 	return nil
 }
 
-// caseComment says where a case comes from.
 func caseComment(r *Run, call *Call) string {
 	text := fmt.Sprintf("# %s of %s at %s: %s", call.Name, r.Object, r.Began.UTC().Format("2006-01-02 15:04:05"),
 		strings.Join(r.Causes, ", and "))

@@ -18,8 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// Programs are the parts of one controller. Addresses are those of its hooks; none for a Go
-// program.
+// Programs are the parts of one controller. Addresses are those of its hooks; none for a Go program.
 type Programs struct {
 	Hooks     []composite.Program
 	Handlers  []handler.Program
@@ -60,7 +59,6 @@ func with(prefix string, words ...string) string {
 // describeKind returns a kind with its group, such as "Deployment (apps/v1)".
 func describeKind(r object.Resource) string { return r.Kind + " (" + r.APIVersion() + ")" }
 
-// describeHooks describes a composite or decorator controller.
 func describeHooks(p *composite.Program) []string {
 	selections := lists.Map(p.Selections, func(s composite.Selection) string { return with("with ", s.String()) })
 	in := "in "
@@ -99,7 +97,6 @@ func describeHooks(p *composite.Program) []string {
 	return words
 }
 
-// describeHandlers describes a handler controller.
 func describeHandlers(p *handler.Program) []string {
 	kind := func(r object.Resource) string { return r.Kind }
 	words := []string{with("Handles ", describeKind(p.Resource), with("with labels ", p.Labels), with("where ", p.Fields),
@@ -116,7 +113,6 @@ func describeHandlers(p *handler.Program) []string {
 	return append(words, lists.Map(p.Writes, describeWrite)...)
 }
 
-// describeHandler describes when a handler is called.
 func describeHandler(h *trigger.Handler) string {
 	name := "Handler " + h.Name
 	if h.Daemon != nil {
@@ -157,14 +153,12 @@ func describeHandler(h *trigger.Handler) string {
 	return name + with(": ", when...) + "."
 }
 
-// describeWrite describes a permission to write other objects.
 func describeWrite(w permit.Write) string {
 	verbs := map[bool][3]string{true: {"apply", "delete", "evict"}}
 	return with("May ", verbs[w.Apply][0], verbs[w.Delete][1], verbs[w.Evict][2]) + " " +
 		with("", w.Resource.Kind+" objects", with("with labels ", w.Labels), with("in namespace ", w.Namespace)) + "."
 }
 
-// describeWebhook describes an admission webhook.
 func describeWebhook(w admission.Webhook) string {
 	rules := lists.Map(w.Rules, func(r admission.Rule) string {
 		operations := lists.Map(r.Operations, func(operation hook.Operation) string { return strings.ToLower(string(operation)) })
@@ -191,4 +185,17 @@ func roundDuration(d time.Duration) string {
 		text = strings.TrimSuffix(text, "0m")
 	}
 	return text
+}
+
+// Age formats a duration of at least a second as kubectl does: 12s, 5m, 3h, 2d.
+func Age(d time.Duration) string {
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }

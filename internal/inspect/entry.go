@@ -104,7 +104,6 @@ type objectKey struct {
 	namespace, name string
 }
 
-// objectKeyOf returns the key of a run's object.
 func objectKeyOf(run *Run) objectKey {
 	return objectKey{run.Object.GroupKind(), run.Object.Plural, run.Object.Namespace, run.Object.Name}
 }
@@ -210,23 +209,13 @@ func (m *memory) fields(v reflect.Value) {
 	}
 }
 
-// hasReferences reports whether values of a kind may reference memory.
-func hasReferences(k reflect.Kind) bool {
-	switch k {
-	case reflect.String, reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Map, reflect.Struct:
-		return true
-	}
-	return false
-}
-
 func (m *memory) elements(v reflect.Value) {
 	m.bytes += v.Len() * int(v.Type().Elem().Size())
-	switch {
-	case v.Type() == rawType:
+	if v.Type() == rawType {
 		m.secret = m.secret || redact.MayHaveSecret(v.Bytes())
-	case hasReferences(v.Type().Elem().Kind()):
-		for i := range v.Len() {
-			m.walk(v.Index(i))
-		}
+		return
+	}
+	for i := range v.Len() {
+		m.walk(v.Index(i))
 	}
 }

@@ -33,9 +33,8 @@ type HistoryOptions struct {
 	MaxBytes int
 }
 
-// History keeps the latest runs of each controller and object. Objects in runs are kept as
-// they are and their full size is counted; values of Secrets are not kept. It is safe for
-// concurrent use.
+// History keeps the latest runs of each controller and object. Objects in runs are kept as they are and their full size
+// is counted; values of Secrets are not kept. It is safe for concurrent use.
 type History struct {
 	options HistoryOptions
 	// key makes the tokens that stand for values of Secrets.
@@ -50,16 +49,14 @@ type History struct {
 	changed chan struct{}
 }
 
-// NewHistory returns a History. Run IDs start at the current time, so that IDs of an
-// earlier process are not found.
+// NewHistory returns a History. Run IDs start at the current time, so that IDs of an earlier process are not found.
 func NewHistory(o HistoryOptions, now time.Time) *History {
 	o.MaxBytes = cmp.Or(o.MaxBytes, defaultBytes)
 	return &History{options: o, key: redact.NewKey(), controllers: map[string]*controllerHistory{}, last: uint64(max(now.Unix(), 0)) << 20,
 		revision: 1}
 }
 
-// Add records a run or a deletion; the history owns it from then on. Runs without changes
-// are only counted.
+// Add records a run or a deletion; the history owns it from then on. Runs without changes are only counted.
 func (b *History) Add(run Run) {
 	if b.options.Off {
 		return
@@ -85,7 +82,6 @@ func (b *History) Add(run Run) {
 	b.notify()
 }
 
-// addNoop counts a run without changes.
 func (b *History) addNoop(run *Run) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -96,7 +92,6 @@ func (b *History) addNoop(run *Run) {
 	}
 }
 
-// controller returns the history of a controller.
 func (b *History) controller(controller string) *controllerHistory {
 	s := b.controllers[controller]
 	if s == nil {
@@ -117,7 +112,6 @@ func (b *History) trim() {
 	}
 }
 
-// bytes returns the memory used.
 func (b *History) bytes() (sum int) {
 	for _, s := range b.controllers {
 		sum += s.bytes
@@ -133,8 +127,7 @@ func (b *History) Drop(controller string) {
 	b.notify()
 }
 
-// Runs returns the runs of an object, newest first, without requests and responses; all if
-// limit is 0.
+// Runs returns the runs of an object, newest first, without requests and responses; all if limit is 0.
 func (b *History) Runs(ref object.Ref, limit int) []Run {
 	found := b.entriesOf(ref)
 	slices.SortFunc(found, func(a, b entry) int { return cmp.Compare(b.run.ID, a.run.ID) })
@@ -233,8 +226,7 @@ func (b *History) AddCall(controller, what, outcome string, took time.Duration) 
 	b.controller(controller).addCall(what, outcome, took)
 }
 
-// AddHookCall counts a call of a webhook by its status code, which says more than the error
-// in the run.
+// AddHookCall counts a call of a webhook by its status code, which says more than the error in the run.
 func (b *History) AddHookCall(controller, what, code string, took time.Duration) {
 	if b.options.Off {
 		return
@@ -256,21 +248,20 @@ func (b *History) Calls(controller string) []CallStats {
 	return nil
 }
 
-// Series returns the activity of a controller; that of all controllers for "". It has no
-// points if the history is off.
+// Series returns the activity of a controller; that of all controllers for "". It has no points if the history is off.
 func (b *History) Series(controller string, now time.Time) Series {
 	if b.options.Off {
 		return Series{}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if controller == "" {
-		return b.all.until(now)
-	}
+	of := &series{}
 	if s := b.controllers[controller]; s != nil {
-		return s.series.until(now)
+		of = &s.series
+	} else if controller == "" {
+		of = &b.all
 	}
-	return (&series{}).until(now)
+	return of.until(now)
 }
 
 // NotifyChange increments the revision.
@@ -321,8 +312,7 @@ type objectHistory struct {
 	noops int
 }
 
-// lastComparable returns the ID of the last run before the given one with a comparable call; 0
-// if there is none.
+// lastComparable returns the ID of the last run before the given one with a comparable call; 0 if there is none.
 func (d *objectHistory) lastComparable(call *Call, before uint64) uint64 {
 	for _, e := range slices.Backward(d.entries) {
 		if call != nil && e.run.ID < before && LastComparable(e.run.Steps, call) != nil {
@@ -332,8 +322,7 @@ func (d *objectHistory) lastComparable(call *Call, before uint64) uint64 {
 	return 0
 }
 
-// clearNext removes the scheduled next run from earlier entries. Writes of daemons and
-// reviews do not count as runs.
+// clearNext removes the scheduled next run from earlier entries. Writes of daemons and reviews do not count as runs.
 func (d *objectHistory) clearNext(run *Run) {
 	if run.Trigger != "" {
 		return
@@ -343,7 +332,6 @@ func (d *objectHistory) clearNext(run *Run) {
 	}
 }
 
-// add adds the newest run.
 func (s *controllerHistory) add(e *entry, run *Run) {
 	d := s.objects[e.key]
 	if d == nil {
@@ -398,8 +386,7 @@ func (s *controllerHistory) trim(bytes int) {
 	}
 }
 
-// shrink strips the oldest run with bodies, or else removes a run. It reports whether there
-// was one.
+// shrink strips the oldest run with bodies, or else removes a run. It reports whether there was one.
 func (s *controllerHistory) shrink() bool {
 	switch {
 	case s.stripped < len(s.entries):
@@ -413,14 +400,12 @@ func (s *controllerHistory) shrink() bool {
 	return true
 }
 
-// strip drops the bodies of a run.
 func (s *controllerHistory) strip(e *entry) {
 	s.bytes -= e.size
 	e.strip()
 	s.bytes += e.size
 }
 
-// remove removes a run.
 func (s *controllerHistory) remove(e *entry) {
 	at := slices.Index(s.entries, e)
 	if at == 0 { // As most are: without a move of the others.

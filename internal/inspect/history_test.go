@@ -98,12 +98,12 @@ func TestPreviousRequestsByRevision(t *testing.T) {
 		return run
 	}
 	one, two := record.Revision{Name: "one", Number: 1}, record.Revision{Name: "two", Number: 2}
-	former := one
-	former.Previous = true
+	previous := one
+	previous.Previous = true
 	b.Add(called(one))
-	b.Add(called(former, two))
+	b.Add(called(previous, two))
 	b.Add(called(two))
-	b.Add(called(two, former))
+	b.Add(called(two, previous))
 	runs := b.Runs(rateRef("eur"), 0)
 	for i, want := range [][]uint64{{runs[1].ID, runs[2].ID}, {runs[2].ID}, {runs[3].ID, runs[3].ID}, {0}} {
 		run := must.Get(b.Run(runs[i].ID)).In(t)
@@ -510,7 +510,7 @@ func TestHistoryKeepsOutput(t *testing.T) {
 		t.Errorf("printed %q", got)
 	}
 	hidden := Redact(whole, func(object.Kind, string) bool { return false })
-	if got := hidden.Steps[0].Call.Output; len(got) != 1 || got[0] != redacted {
+	if got := hidden.Steps[0].Call.Output; len(got) != 1 || got[0] != Redacted {
 		t.Errorf("shown to a reader without permissions: %q", got)
 	}
 	secret := testRun("a", "eur", 10)

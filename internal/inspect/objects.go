@@ -3,9 +3,12 @@ package inspect
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -18,7 +21,6 @@ type ManagedObject struct {
 	Resource object.Resource
 	record.ObjectState
 	state State
-	rank  int
 	// created is the creation timestamp as JSON, which sorts like the time.
 	created     []byte
 	reconcileAt time.Time
@@ -48,7 +50,6 @@ func StateOf(c *record.ObjectState) State {
 	return StateSynced
 }
 
-// defaultLimit is the default page size.
 const defaultLimit = 100
 
 // NewPage filters, sorts and pages objects.
@@ -58,7 +59,6 @@ func NewPage(objects []ManagedObject, q Query) Page {
 	for i := range objects {
 		s := &objects[i]
 		s.state = StateOf(&s.ObjectState)
-		s.rank = rank(s.state)
 		page.States[s.state]++
 		if q.matches(s) {
 			matching = append(matching, s)
@@ -66,10 +66,7 @@ func NewPage(objects []ManagedObject, q Query) Page {
 	}
 	page.Matching = len(matching)
 	from := min(max(q.Offset, 0), len(matching))
-	limit := q.Limit
-	if limit <= 0 {
-		limit = defaultLimit
-	}
+	limit := cmp.Or(max(q.Limit, 0), defaultLimit)
 	q.sort(matching)
 	page.Objects = append(page.Objects, lists.Map(matching[from:min(from+limit, len(matching))], (*ManagedObject).View)...)
 	return page
@@ -147,11 +144,10 @@ func (q *Query) order() func(a, b *ManagedObject) int {
 			return -1
 		}
 	}
-	return func(a, b *ManagedObject) int { return cmp.Compare(a.rank, b.rank) }
+	return func(a, b *ManagedObject) int {
+		return cmp.Compare(slices.Index(states[:], a.state), slices.Index(states[:], b.state))
+	}
 }
-
-// rank returns the index of a state in States.
-func rank(s State) int { return slices.Index(states[:], s) }
 
 // View returns the state of the object.
 func (s *ManagedObject) View() ObjectState {
@@ -188,3 +184,37 @@ func ChildOf(c record.Child) Child {
 	child.Health, child.Message = HealthOf(c.Object)
 	return child
 }
+
+// LabelSelector selects objects by their labels, as `kubectl --selector` does. The zero value
+// selects all. It is a flag value, and text in JSON.
+type LabelSelector struct{ selector labels.Selector }
+
+// String returns the selector as text.
+func (s *LabelSelector) String() string {
+	if s.selector == nil {
+		return ""
+	}
+	return s.selector.String()
+}
+
+// Set parses a selector. String, Set and Type implement pflag.Value.
+func (s *LabelSelector) Set(text string) (err error) {
+	if s.selector, err = labels.Parse(text); err != nil {
+		return fmt.Errorf("label selector: %w", err)
+	}
+	return nil
+}
+
+// Type returns the value's name in help texts.
+func (*LabelSelector) Type() string { return "selector" }
+
+// MarshalText implements encoding.TextMarshaler.
+func (s LabelSelector) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *LabelSelector) UnmarshalText(text []byte) error { return s.Set(string(text)) }
+
+// IsZero reports whether all objects are selected.
+func (s LabelSelector) IsZero() bool { return s.selector == nil || s.selector.Empty() }
+
+func (s LabelSelector) matches(of object.Labels) bool { return s.IsZero() || s.selector.Matches(of) }

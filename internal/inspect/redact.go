@@ -13,13 +13,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
-// redacted replaces what the reader may not read.
-const redacted = "you cannot get these"
+// Redacted replaces what the reader may not read. An object has it under the name hidden.
+const Redacted = "you cannot get these"
 
-// Redact removes what the reader may not read from a run. In requests and responses objects
-// are reduced to their names; changes of their fields and errors of their writes are
-// removed. If the object of the run itself may not be read, causes, errors, requests,
-// responses and events are removed. The names of objects stay in the steps.
+// Redact removes what the reader may not read from a run. In requests and responses objects are reduced to their names;
+// changes of their fields and errors of their writes are removed. If the object of the run itself may not be read,
+// causes, errors, requests, responses and events are removed. The names of objects stay in the steps.
 //
 // may reports whether the reader may get objects of a kind in a namespace. The plural of
 // the kind is empty if the run does not know it.
@@ -27,7 +26,7 @@ func Redact(run Run, may func(kind object.Kind, namespace string) bool) Run {
 	r := redactor{may: may, plurals: pluralsOf(&run), namespace: run.Object.Namespace}
 	own := r.may(run.Object.Kind, run.Object.Namespace)
 	if !own && len(run.Causes) > 0 {
-		run.Causes = []string{redacted}
+		run.Causes = []string{Redacted}
 	}
 	for i := range run.Steps {
 		if w := run.Steps[i].Write; w != nil && w.Error != "" && (!own || !r.may(w.Object.Kind, w.Object.Namespace)) {
@@ -36,7 +35,7 @@ func Redact(run Run, may func(kind object.Kind, namespace string) bool) Run {
 	}
 	if run.Error != "" && (!own || len(r.hiddenErrors) > 0) {
 		r.hiddenErrors = append(r.hiddenErrors, run.Error)
-		run.Error, run.Fault = redacted, nil
+		run.Error, run.Fault = Redacted, nil
 	}
 	steps := make([]Step, len(run.Steps))
 	for i, step := range run.Steps {
@@ -50,7 +49,7 @@ func Redact(run Run, may func(kind object.Kind, namespace string) bool) Run {
 func WithoutRedacted(changes []Change) []Change {
 	hidden := lists.FlatMap(changes, func(c Change) []string {
 		name, is := strings.CutSuffix(c.Path, "hidden")
-		if is && cmp.Or(string(c.To), string(c.From)) == strconv.Quote(redacted) {
+		if is && cmp.Or(string(c.To), string(c.From)) == strconv.Quote(Redacted) {
 			return []string{name}
 		}
 		return nil
@@ -71,7 +70,6 @@ func CanReadAll(run Run, may func(kind object.Kind, namespace string) bool) bool
 	return all
 }
 
-// redactor redacts for one reader.
 type redactor struct {
 	may     func(object.Kind, string) bool
 	plurals map[object.GroupKind]object.Kind
@@ -86,7 +84,6 @@ type redactor struct {
 // hiddenErrorPrefix is the length that identifies an error whose end may be cut off.
 const hiddenErrorPrefix = 40
 
-// repeatsHiddenError reports whether a text repeats a hidden error.
 func (r *redactor) repeatsHiddenError(text string) bool {
 	return slices.ContainsFunc(r.hiddenErrors, func(refusal string) bool {
 		return strings.Contains(text, refusal[:min(len(refusal), hiddenErrorPrefix)])
@@ -118,10 +115,10 @@ func (r *redactor) step(step Step, own bool) Step {
 		call := *step.Call
 		call.Request, call.Response = r.text(call.Request, own), r.text(call.Response, own)
 		if len(call.Output) > 0 && (!own || r.hidden) {
-			call.Output, call.OutputMore = []string{redacted}, 0
+			call.Output, call.OutputMore = []string{Redacted}, 0
 		}
 		if !own && call.Error != "" {
-			call.Error, call.Fault = redacted, nil
+			call.Error, call.Fault = Redacted, nil
 		}
 		if call.Review != nil && !own {
 			call.Review = &Review{Operation: call.Review.Operation, Subresource: call.Review.Subresource, DryRun: call.Review.DryRun,
@@ -137,7 +134,7 @@ func (r *redactor) step(step Step, own bool) Step {
 		step.Write = r.write(*step.Write, own)
 	case step.Event != nil && (!own || r.repeatsHiddenError(step.Event.Message)):
 		event := *step.Event
-		event.Message = redacted
+		event.Message = Redacted
 		step.Event = &event
 	}
 	return step
@@ -149,7 +146,7 @@ func (r *redactor) write(write Write, own bool) *Write {
 		write.Changes = nil
 	}
 	if write.Error != "" && (!own || !readable) {
-		write.Error, write.Fault = redacted, nil
+		write.Error, write.Fault = Redacted, nil
 	}
 	return &write
 }
@@ -158,7 +155,7 @@ func (r *redactor) plan(p *Planned) *Planned {
 	planned := Planned{Unchanged: p.Unchanged}
 	for _, action := range p.Actions {
 		if !r.may(action.Object.Kind, action.Object.Namespace) {
-			action.Reason, action.Changes = redacted, nil
+			action.Reason, action.Changes = Redacted, nil
 		}
 		planned.Actions = append(planned.Actions, action)
 	}
@@ -171,7 +168,7 @@ func (r *redactor) text(text json.RawMessage, own bool) json.RawMessage {
 	case text == nil:
 		return nil
 	case !own:
-		return marshal(map[string]any{"hidden": redacted})
+		return marshal(map[string]any{"hidden": Redacted})
 	}
 	reader := json.NewDecoder(bytes.NewReader(text))
 	reader.UseNumber()
@@ -211,7 +208,7 @@ func (r *redactor) object(value any) any {
 			names[name] = metadata[name]
 		}
 	}
-	return map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": names, "hidden": redacted}
+	return map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": names, "hidden": Redacted}
 }
 
 func (r *redactor) kindOf(apiVersion, kind string) object.Kind {
@@ -252,8 +249,7 @@ func RedactState(objectState ObjectState, may func(kind object.Kind, namespace s
 	return objectState
 }
 
-// hiddenKinds returns the kinds at locations that may not be read, as a list; "" if all
-// may.
+// hiddenKinds returns the kinds at locations that may not be read, as a list; "" if all may.
 func hiddenKinds(places []Location, own object.Ref, may func(object.Kind, string) bool) string {
 	var hidden []string
 	for _, p := range places {
@@ -269,9 +265,8 @@ func hiddenKinds(places []Location, own object.Ref, may func(object.Kind, string
 // or in all if it is "", or on one object.
 type AccessCheck func(verb string, kind object.Kind, namespace, name string) bool
 
-// CanView reports whether the reader may see a controller: if they may get the object that
-// declares it, or list one of its kinds. A controller of a Go program without known kinds
-// is visible.
+// CanView reports whether the reader may see a controller: if they may get the object that declares it, or list one of
+// its kinds. A controller of a Go program without known kinds is visible.
 func CanView(c *Controller, may AccessCheck) bool {
 	if d := c.Declared; d != nil && may("get", d.Kind, d.Namespace, d.Name) {
 		return true
@@ -309,7 +304,6 @@ func RedactController(c Controller, may AccessCheck) Controller {
 	return c
 }
 
-// hiddenMessage replaces messages about objects.
 const hiddenMessage = "hidden, because it may quote objects that you cannot get"
 
 func canReadErrors(c *Controller, may AccessCheck) bool {
@@ -328,7 +322,6 @@ func Readable(kinds []object.Kind, namespace string, may func(kind object.Kind, 
 	return lists.Filter(kinds, func(k object.Kind) bool { return may(k, k.Within(namespace)) })
 }
 
-// hideTokens replaces the tokens in a run by the mask.
 func hideTokens(run Run) Run {
 	hide := func(raw json.RawMessage) json.RawMessage { return redact.HideTokens(raw, redact.Mask) }
 	return redact.EachText(run, func(text string) string { return string(hide(json.RawMessage(text))) }, hide)

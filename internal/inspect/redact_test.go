@@ -71,7 +71,7 @@ func TestRedact(t *testing.T) {
 			text := string(marshal([]shown{{
 				got.Steps[0].Call.Request, got.Steps[0].Call.Response, action.Reason, action.Changes, got.Steps[2].Write.Changes, got.Steps[3].Event.Message, got.Error,
 			}}))
-			if hidden := got.Error == redacted; hidden != (got.Fault == nil) || hidden != (got.Steps[0].Call.Fault == nil) {
+			if hidden := got.Error == Redacted; hidden != (got.Fault == nil) || hidden != (got.Steps[0].Call.Fault == nil) {
 				t.Errorf("a hidden error is shown: %+v, %+v", got.Fault, got.Steps[0].Call.Fault)
 			}
 			if text != c.want {
@@ -121,8 +121,8 @@ func TestRedactWriteErrors(t *testing.T) {
 		cause, err, write, retold, another string
 	}{
 		{"all may be read", "", run.Causes[0], run.Error, refusal, run.Steps[1].Event.Message, "another"},
-		{"not what was written", "Pod", run.Causes[0], redacted, redacted, redacted, "another"},
-		{"not the object", "Rate", redacted, redacted, redacted, redacted, redacted},
+		{"not what was written", "Pod", run.Causes[0], Redacted, Redacted, Redacted, "another"},
+		{"not the object", "Rate", Redacted, Redacted, Redacted, Redacted, Redacted},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := Redact(run, func(k object.Kind, _ string) bool { return k.Kind != c.hidden })
@@ -130,7 +130,7 @@ func TestRedactWriteErrors(t *testing.T) {
 			if want := [...]string{c.cause, c.err, c.write, c.retold, c.another}; said != want {
 				t.Errorf("got  %q\nwant %q", said, want)
 			}
-			if w := got.Steps[0].Write; (w.Error == redacted) != (w.Fault == nil) {
+			if w := got.Steps[0].Write; (w.Error == Redacted) != (w.Fault == nil) {
 				t.Errorf("a hidden write error is shown: %+v", w.Fault)
 			}
 			if run.Steps[0].Write.Error != refusal {

@@ -16,8 +16,7 @@ import (
 const (
 	pointInterval = 5 * time.Second
 	maxPoints     = 120
-	// maxSamples bounds the durations for the median of a point, maxCallSamples those of
-	// calls.
+	// maxSamples bounds the durations for the median of a point, maxCallSamples those of calls.
 	maxSamples     = 64
 	maxCallSamples = 256
 )
@@ -51,7 +50,6 @@ func (s *series) add(run *Run) {
 	s.seen++
 }
 
-// advance moves to the point of a time.
 func (s *series) advance(at time.Time) {
 	number := max(at.Unix(), 0) / int64(pointInterval/time.Second)
 	if s.ring == nil {
@@ -60,7 +58,7 @@ func (s *series) advance(at time.Time) {
 	if number <= s.now {
 		return
 	}
-	s.ring[s.now%maxPoints].Median = median(s.took)
+	s.ring[s.now%maxPoints].Median = quantile(s.took, 0.5)
 	s.took, s.seen = s.took[:0], 0
 	for range min(number-s.now, maxPoints) {
 		s.now++
@@ -80,11 +78,9 @@ func (s *series) until(now time.Time) Series {
 	for i := range maxPoints {
 		shown.Points[i] = s.ring[(s.now+1+int64(i))%maxPoints]
 	}
-	shown.Points[maxPoints-1].Median = median(s.took)
+	shown.Points[maxPoints-1].Median = quantile(s.took, 0.5)
 	return shown
 }
-
-func median(of []time.Duration) time.Duration { return quantile(of, 0.5) }
 
 // quantile returns the smallest duration that is not exceeded by the given part of all.
 func quantile(of []time.Duration, part float64) time.Duration {
@@ -95,10 +91,8 @@ func quantile(of []time.Duration, part float64) time.Duration {
 	return sorted[min(int(part*float64(len(sorted))), len(sorted)-1)]
 }
 
-// callKey is the name and outcome of calls.
 type callKey struct{ what, outcome string }
 
-// callCounter counts the calls of one callKey.
 type callCounter struct {
 	count uint64
 	// took are the latest durations.

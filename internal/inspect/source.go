@@ -1,11 +1,10 @@
 // Package inspect is the read model of a process: its controllers, the state of each of their
 // objects, and the history of its runs.
 //
-// It holds the types of Source, which the terminal and the dashboard show, and the bounded
-// History of runs, whose type is that of package record. It holds no pages, no commands, no requests to the API server, and no
-// permission checks. Each process is a Source; package wire reads the Source of another
-// process. The controllers do not know this package: they hand records to the manager,
-// which implements Source.
+// It holds the types of Source, which the terminal and the dashboard show, and the bounded History of runs, whose type
+// is that of package record. It holds no pages, no commands, no requests to the API server, and no permission checks.
+// Each process is a Source; package wire reads the Source of another process. The controllers do not know this package:
+// they hand records to the manager, which implements Source.
 package inspect
 
 import (
@@ -33,12 +32,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
-// Source reads one process. Results are snapshots that belong to the caller. An error that
-// wraps failure.ErrNotFound means that the controller, object or run is not known, or no longer
-// kept.
+// Source reads one process. Results are snapshots that belong to the caller. An error that wraps failure.ErrNotFound
+// means that the controller, object or run is not known, or no longer kept.
 //
-// Results may contain objects that the user may not read: callers check permissions with
-// the API server, see Redact.
+// Results may contain objects that the user may not read: callers check permissions with the API server, see Redact.
 type Source interface { //nolint:interfacebloat // Each method is one view of a process, and all who read one read most.
 	// Name identifies the process: "setpoint", or the name of a Go program.
 	Name() string
@@ -48,25 +45,25 @@ type Source interface { //nolint:interfacebloat // Each method is one view of a 
 	Controllers(ctx context.Context) ([]Controller, error)
 	// Objects returns the objects managed by a controller.
 	Objects(ctx context.Context, controller string, q Query) (Page, error)
-	// States returns the states of one object, one for each controller that manages it. No
-	// state is not an error.
+	// States returns the states of one object, one for each controller that manages it. No state is not an error.
 	States(ctx context.Context, ref object.Ref) ([]ObjectState, error)
 	// Runs returns the runs for one object by any controller, newest first.
 	Runs(ctx context.Context, ref object.Ref, limit int) ([]Run, error)
 	// Reviews returns the recorded reviews by a controller, newest first, without requests and
 	// responses. detailed adds the groups of the users and the changed fields.
 	Reviews(ctx context.Context, controller string, detailed bool) ([]Run, error)
-	// Run returns one run with complete requests and responses.
-	Run(ctx context.Context, id uint64) (Run, error)
-	// Plan returns a dry run for an object. edited is the object as a user would store it; nil
-	// for the stored one.
+	// Run returns one run with complete requests and responses, in which values of Secrets are masked, or have tokens in
+	// their place.
+	Run(ctx context.Context, id uint64, tokens bool) (Run, error)
+	// Record writes a recording of what runs from now on, until the context ends.
+	Record(ctx context.Context, filter recording.Filter, out io.Writer) error
+	// Plan returns a dry run for an object. edited is the object as a user would store it; nil for the stored one.
 	Plan(ctx context.Context, controller string, ref object.Ref, edited json.RawMessage) (Plan, error)
 	// SetLogLevel sets the lowest level of log lines, one of LogLevels, until the process ends.
 	SetLogLevel(ctx context.Context, level string) error
 	// Diagnostic returns one of Diagnostics, which help to find a defect of the process itself.
 	Diagnostic(ctx context.Context, name string) ([]byte, error)
-	// Await returns once the revision differs from since, or with the error of ctx when
-	// that ends.
+	// Await returns once the revision differs from since, or with the error of ctx when that ends.
 	Await(ctx context.Context, since uint64) (revision uint64, err error)
 }
 
@@ -98,8 +95,7 @@ type Process struct {
 	Series Series `json:"series"`
 }
 
-// Caveat returns a sentence about what this process does not know and where to find it; ""
-// if there is nothing to say.
+// Caveat returns a sentence about what this process does not know and where to find it; "" if there is nothing to say.
 func (p *Process) Caveat() string {
 	switch {
 	case p.IsStandby() && p.Leader != "":
@@ -112,8 +108,7 @@ func (p *Process) Caveat() string {
 	return ""
 }
 
-// CaveatFor returns the caveat for a controller. One that runs on all replicas has its
-// history on a standby too.
+// CaveatFor returns the caveat for a controller. One that runs on all replicas has its history on a standby too.
 func (p *Process) CaveatFor(c *Controller) string {
 	if p.IsStandby() && c.AllReplicas {
 		return (&Process{Name: p.Name, History: p.History}).Caveat()
@@ -168,8 +163,7 @@ type HistoryStats struct {
 
 // Controller is the state of one controller.
 type Controller struct {
-	// Name is the name in logs and metrics, such as
-	// "compositecontroller.setpoint.dev/teams".
+	// Name is the name in logs and metrics, such as "compositecontroller.setpoint.dev/teams".
 	Name    string `json:"name"`
 	Process string `json:"process"`
 	// Declared is the object that declares the controller; nil in Go programs.
@@ -180,8 +174,7 @@ type Controller struct {
 	Children []object.Kind `json:"children,omitempty"`
 	// RelatedKinds are the kinds of the related objects that it watches now.
 	RelatedKinds []object.Kind `json:"relatedKinds,omitempty"`
-	// RevisionKinds are the kinds of the history objects that its parents own, such as
-	// ControllerRevisions.
+	// RevisionKinds are the kinds of the history objects that its parents own, such as ControllerRevisions.
 	RevisionKinds []object.Kind `json:"revisionKinds,omitempty"`
 	// Description has sentences about what the controller does.
 	Description []string `json:"description"`
@@ -203,9 +196,8 @@ type Controller struct {
 	Failing     int `json:"failing"`
 	Paused      int `json:"paused"`
 	Conflicting int `json:"conflicting"`
-	// HeldDeletions is the number of deletions held by the deletion guard, and
-	// AllowDeletions the value of the annotation setpoint.dev/allow-deletions that allows
-	// them.
+	// HeldDeletions is the number of deletions held by the deletion guard, and AllowDeletions the value of the
+	// annotation setpoint.dev/allow-deletions that allows them.
 	HeldDeletions  int    `json:"heldDeletions"`
 	AllowDeletions string `json:"allowDeletions,omitempty"`
 	Queue          Queue  `json:"queue"`
@@ -309,8 +301,7 @@ const (
 	StateConflicting State = "Conflicting"
 	// StateQueued: the object is in the queue, or its first reconcile is pending.
 	StateQueued State = "Queued"
-	// StateUnknown: another process reconciles the object, or none does while a watch of the
-	// controller is missing.
+	// StateUnknown: another process reconciles the object, or none does while a watch of the controller is missing.
 	StateUnknown State = "Unknown"
 	// StatePaused: a user paused the object.
 	StatePaused State = "Paused"
@@ -330,8 +321,7 @@ type Query struct {
 	// ReadableKinds are the kinds, among those the controller writes, that the reader may
 	// read here: Text does not match errors that may quote other kinds.
 	ReadableKinds []object.Kind `json:"readableKinds,omitempty"`
-	// Group, Kind, Namespace and State filter if set. A Kind without Group is of the core
-	// group.
+	// Group, Kind, Namespace and State filter if set. A Kind without Group is of the core group.
 	Group     string `json:"group,omitempty"`
 	Kind      string `json:"kind,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
@@ -382,8 +372,7 @@ type ObjectState struct {
 	LogicVersion string `json:"logicVersion,omitempty"`
 	// Shadow is how the response of a new version of the hooks differs while versions are compared.
 	Shadow []string `json:"shadow,omitempty"`
-	// Suspended reports that the controller is suspended; whether it selects the object is
-	// unknown then.
+	// Suspended reports that the controller is suspended; whether it selects the object is unknown then.
 	Suspended bool `json:"suspended,omitempty"`
 	// HeldDeletions is the number of held deletions of children, and AllowDeletions the
 	// value of the annotation that allows them.
@@ -410,8 +399,7 @@ func (s *ObjectState) Problem() string { return cmp.Or(s.Error, s.Conflict, s.Wa
 // Child is a child with its health.
 type Child struct {
 	object.Ref
-	// Health is the status of kstatus: "Current", "InProgress", "Failed", "Terminating" or
-	// "Unknown".
+	// Health is the status of kstatus: "Current", "InProgress", "Failed", "Terminating" or "Unknown".
 	Health  string    `json:"health"`
 	Message string    `json:"message,omitempty"`
 	Created time.Time `json:"created,omitzero"`
@@ -479,15 +467,6 @@ const (
 // Diagnostics lists them.
 var Diagnostics = []string{DiagnosticCommand, DiagnosticMetrics, DiagnosticGoroutines} //nolint:gochecknoglobals // A constant list.
 
-// CallSource is a Source of whole calls of hooks, in which tokens stand for values of Secrets.
-type CallSource interface {
-	Source
-	// RunWithTokens is Run with tokens.
-	RunWithTokens(ctx context.Context, id uint64) (Run, error)
-	// Record writes a recording of what runs from now on, until the context ends.
-	Record(ctx context.Context, filter recording.Filter, out io.Writer) error
-}
-
 // The healths of objects: the statuses of kstatus.
 const (
 	HealthCurrent     = string(status.CurrentStatus)
@@ -497,9 +476,8 @@ const (
 	HealthUnknown     = string(status.UnknownStatus)
 )
 
-// HealthOf returns the health of an object as kstatus computes it from its status, and
-// why. The message is empty if the object is Current. An object whose status has fields
-// of unexpected types is Unknown.
+// HealthOf returns the health of an object as kstatus computes it from its status, and why. The message is empty if the
+// object is Current. An object whose status has fields of unexpected types is Unknown.
 func HealthOf(o *object.Object) (health, message string) {
 	var u unstructured.Unstructured
 	if err := u.UnmarshalJSON(o.JSON()); err != nil {

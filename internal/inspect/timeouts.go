@@ -14,8 +14,7 @@ const (
 	slowMemory   = 15 * time.Second
 )
 
-// Timeouts bound requests to processes. A process that is stopped or hangs still accepts
-// connections.
+// Timeouts bound requests to processes. A process that is stopped or hangs still accepts connections.
 type Timeouts struct {
 	limit time.Duration
 
@@ -28,7 +27,6 @@ func NewTimeouts(limit time.Duration) *Timeouts {
 	return &Timeouts{limit: limit, slow: map[Source]time.Time{}}
 }
 
-// timeoutError reports a process that did not respond in time.
 type timeoutError struct{ process string }
 
 func (e timeoutError) Error() string { return "the process " + e.process + " did not respond in time" }
@@ -41,8 +39,7 @@ type Result[T any] struct {
 	Err    error
 }
 
-// QueryOne queries one process. A timeout error names the process and wraps
-// context.DeadlineExceeded.
+// QueryOne queries one process. A timeout error names the process and wraps context.DeadlineExceeded.
 func QueryOne[T any](ctx context.Context, p *Timeouts, s Source, call func(context.Context, Source) (T, error)) (T, error) {
 	limited, cancel := context.WithTimeout(ctx, p.timeoutFor(s, time.Now()))
 	defer cancel()
@@ -69,7 +66,6 @@ func QueryAll[T any](ctx context.Context, p *Timeouts, all []Source, call func(c
 	return responses
 }
 
-// timeoutFor returns the timeout for a process.
 func (p *Timeouts) timeoutFor(s Source, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,8 +75,7 @@ func (p *Timeouts) timeoutFor(s Source, now time.Time) time.Duration {
 	return p.limit
 }
 
-// noteSlow remembers when a process first timed out. After slowMemory it gets the full
-// timeout again.
+// noteSlow remembers when a process first timed out. After slowMemory it gets the full timeout again.
 func (p *Timeouts) noteSlow(s Source, late bool, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

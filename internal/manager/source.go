@@ -25,7 +25,7 @@ import (
 // Inspect returns the state of this process. It works before Run and in standby replicas.
 func (m *Manager) Inspect() inspect.Source { return &source{m.controllers, m} }
 
-// source implements inspect.CallSource for a Manager.
+// source implements inspect.Source for a Manager.
 type source struct {
 	*controllers.Set
 
@@ -72,8 +72,12 @@ func (s *source) Reviews(_ context.Context, controller string, detailed bool) ([
 	return s.withProcess(s.manager.History.Reviews(controller, detailed)), nil
 }
 
-func (s *source) Run(_ context.Context, id uint64) (inspect.Run, error) {
-	run, err := s.manager.History.Run(id)
+func (s *source) Run(_ context.Context, id uint64, tokens bool) (inspect.Run, error) {
+	find := s.manager.History.Run
+	if tokens {
+		find = s.manager.History.RunWithTokens
+	}
+	run, err := find(id)
 	run.Process = s.Name()
 	return run, err
 }
@@ -146,12 +150,6 @@ func (m *Manager) startRecording() (stop func(), err error) {
 }
 
 var errNoRecords = errors.New("this process cannot be recorded: it has --history-size=0 and no --record")
-
-func (s *source) RunWithTokens(_ context.Context, id uint64) (inspect.Run, error) {
-	run, err := s.manager.History.RunWithTokens(id)
-	run.Process = s.Name()
-	return run, err
-}
 
 func (s *source) Record(ctx context.Context, filter recording.Filter, out io.Writer) error {
 	if s.manager.Unrecorded {

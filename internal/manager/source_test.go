@@ -64,7 +64,7 @@ func TestInspect(t *testing.T) {
 	if err != nil || len(runs) != 1 || runs[0].Process != "shopkeeper" {
 		t.Errorf("runs %+v, %v", runs, err)
 	}
-	if run, err := s.Run(t.Context(), runs[0].ID); err != nil || run.ID != runs[0].ID {
+	if run, err := s.Run(t.Context(), runs[0].ID, false); err != nil || run.ID != runs[0].ID {
 		t.Errorf("run %+v, %v", run, err)
 	}
 	now, err := s.Await(t.Context(), 0)

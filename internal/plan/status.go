@@ -207,9 +207,9 @@ type StatusReport struct {
 	Reason, Message string
 }
 
-// ownConditionTypes are the types of these conditions. A type that the hook sets belongs to the
+// OwnConditions are the types of these conditions. A type that the hook sets belongs to the
 // hook.
-var ownConditionTypes = [...]string{setpoint.ConditionSynced, setpoint.ConditionReconciling, setpoint.ConditionStalled}
+var OwnConditions = [...]string{setpoint.ConditionSynced, setpoint.ConditionReconciling, setpoint.ConditionStalled}
 
 // conditions returns the conditions of a report. Reconciling and Stalled only exist while they are
 // True, as kstatus expects.
@@ -236,7 +236,7 @@ func HookConditions(response *hook.Response) []string {
 		return nil // Malformed conditions have none of these types.
 	}
 	var types []string
-	for _, kind := range ownConditionTypes {
+	for _, kind := range OwnConditions {
 		inStatus := slices.ContainsFunc(status.Conditions, func(c struct{ Type string }) bool { return c.Type == kind })
 		if inStatus || slices.ContainsFunc(response.Conditions, func(c hook.Condition) bool { return c.Type == kind }) {
 			types = append(types, kind)
@@ -280,7 +280,7 @@ func SetOwnConditions(parent, stored *object.Object, report StatusReport, hookCo
 func isOwnCondition(item any, hookConditions []string) bool {
 	fields, _ := item.(map[string]any)
 	kind, _ := fields["type"].(string)
-	return slices.Contains(ownConditionTypes[:], kind) && !slices.Contains(hookConditions, kind)
+	return slices.Contains(OwnConditions[:], kind) && !slices.Contains(hookConditions, kind)
 }
 
 func withoutOwn(list []any, hookConditions []string) []any {

@@ -14,8 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// Record builds a Run. A nil Record, as in a dry run, records nothing. All methods are
-// safe for concurrent use.
+// Record builds a Run. A nil Record, as in a dry run, records nothing. All methods are safe for concurrent use.
 type Record struct {
 	now func() time.Time
 	// summary limits the record to duration, outcome and refused locations.
@@ -35,8 +34,7 @@ func New(run Run, now func() time.Time) *Record {
 	return &Record{run: run, now: now}
 }
 
-// NewSummary starts a record without steps, for when no observer stores them. It costs
-// one look at the clock.
+// NewSummary starts a record without steps, for when no observer stores them. It costs one look at the clock.
 func NewSummary(run Run, now func() time.Time) *Record {
 	a := New(run, now)
 	a.summary = true
@@ -117,7 +115,6 @@ func (a *Record) Wrote(began time.Time, resource object.Resource, w Write) {
 	a.add(began, Step{Write: new(w)})
 }
 
-// versionOf returns the resource version of an object; "" for none.
 func versionOf(o *object.Object) string {
 	if o.Version() == 0 {
 		return ""
@@ -140,45 +137,46 @@ func (a *Record) EventSent(event hook.Event) {
 
 // Failed records the error of the run, in a summary too. The first error wins.
 func (a *Record) Failed(err error) {
-	if a == nil || err == nil {
+	a.locked(func() {
+		if a.run.Err == nil {
+			a.run.Err = err
+		}
+	})
+}
+
+// Error returns the error of the run so far.
+func (a *Record) Error() (err error) {
+	a.locked(func() { err = a.run.Err })
+	return err
+}
+
+// Steps returns the number of steps so far.
+func (a *Record) Steps() (n int) {
+	a.locked(func() { n = len(a.run.Steps) })
+	return n
+}
+
+// Refused returns the distinct locations of refused writes so far.
+func (a *Record) Refused() (refused []Location) {
+	a.locked(func() { refused = slices.Clone(a.refused) })
+	return refused
+}
+
+func (a *Record) locked(do func()) {
+	if a == nil {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.run.Err == nil {
-		a.run.Err = err
-	}
-}
-
-// Error returns the error of the run so far.
-func (a *Record) Error() error {
-	if a == nil {
-		return nil
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.run.Err
+	do()
 }
 
 // addRefused records the location of a refused write, in a summary too: the stored error
 // may quote the API server's response.
 func (a *Record) addRefused(resource object.Resource, namespace string) {
-	if a == nil {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.refused = AddLocations(a.refused, Location{object.KindOf(resource), strings.Clone(namespace)})
-}
-
-// Refused returns the distinct locations of refused writes so far.
-func (a *Record) Refused() []Location {
-	if a == nil {
-		return nil
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.Clone(a.refused)
+	a.locked(func() {
+		a.refused = AddLocations(a.refused, Location{object.KindOf(resource), strings.Clone(namespace)})
+	})
 }
 
 // AddLocations appends to locations those of more that it lacks.
@@ -215,14 +213,4 @@ func (a *Record) Finish(outcome Outcome) Run {
 // IsNoop reports whether the run changed nothing and is not worth storing.
 func (r *Run) IsNoop() bool {
 	return len(r.Steps) == 0 && (r.Outcome == Skipped || r.Outcome == Postponed && r.Err == nil)
-}
-
-// Steps returns the number of steps so far.
-func (a *Record) Steps() int {
-	if a == nil {
-		return 0
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return len(a.run.Steps)
 }

@@ -1,10 +1,14 @@
 package record
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -49,7 +53,6 @@ func renderError(err error, line string, fault *failure.Fault) (text string, of 
 	return failure.OneLine(err), FaultOf(err)
 }
 
-// render returns the step of a run about an object of a kind.
 func (s Step) render(about object.GroupKind, whole bool) Step {
 	switch {
 	case s.Call != nil:
@@ -92,20 +95,17 @@ func (c *Call) render(about object.GroupKind, whole bool) *Call {
 
 func (p *Planned) render(whole bool) *Planned {
 	planned := Planned{Actions: slices.Clone(p.Actions), Unchanged: p.Unchanged}
-	for _, stage := range p.Stages {
-		for i := range stage {
-			a := &stage[i]
-			action := Action{Verb: string(a.Verb), Object: a.Resource.Ref(a.Ref.Namespace, a.Ref.Name), Reason: a.Reason}
-			if whole {
-				action.Changes, _ = plan.Diff(*a) // Without changes, if an object is malformed.
-			}
-			planned.Actions = append(planned.Actions, action)
-		}
-	}
-	for i := range planned.Actions {
-		if !whole {
+	if !whole {
+		for i := range planned.Actions {
 			planned.Actions[i].Changes = nil
 		}
+	}
+	for _, a := range slices.Concat(p.Stages...) {
+		action := Action{Verb: string(a.Verb), Object: a.Resource.Ref(a.Ref.Namespace, a.Ref.Name), Reason: a.Reason}
+		if whole {
+			action.Changes, _ = plan.Diff(a) // Without changes, if an object is malformed.
+		}
+		planned.Actions = append(planned.Actions, action)
 	}
 	return &planned
 }
@@ -122,4 +122,64 @@ func (w *Write) render(whole bool) *Write {
 	}
 	write.Before, write.After = nil, nil
 	return &write
+}
+
+// causeTexts returns the causes of a run, the most important first.
+func (r *Run) causeTexts() []string {
+	if r.Trigger != "" {
+		return []string{r.Trigger}
+	}
+	list, more := slices.Clone(r.Queued.List()), r.Queued.More()
+	if r.Queued.Has(queue.Start) {
+		// Objects in the initial list have not changed.
+		more = 0
+		list = slices.DeleteFunc(list, func(c queue.Cause) bool {
+			return c.Kind == queue.Start || c.Kind == queue.ChildChanged || c.Kind == queue.RelatedChanged
+		})
+		list = append(list, queue.Cause{Kind: queue.Start}) // It may have been displaced by other causes.
+	}
+	slices.SortStableFunc(list, func(a, b queue.Cause) int { return cmp.Compare(causeRank(a.Kind), causeRank(b.Kind)) })
+	causes := append([]string{}, lists.Map(list, describeCause)...)
+	if more > 0 {
+		causes = append(causes, fmt.Sprintf("and %d more", more))
+	}
+	return causes
+}
+
+// causeRank orders causes: user actions, then changes, then timers.
+func causeRank(kind queue.CauseKind) int {
+	switch kind {
+	case queue.ReconcileRequested, queue.LogicChanged, queue.HookChanged:
+		return 0
+	case queue.ParentChanged:
+		return 1
+	case queue.ChildChanged, queue.RelatedChanged:
+		return 2
+	case queue.StatusChanged:
+		return 3
+	case queue.Retrying:
+		return 5
+	}
+	return 4
+}
+
+func describeCause(cause queue.Cause) string {
+	switch cause.Kind {
+	case queue.ParentChanged:
+		return "the object changed"
+	case queue.StatusChanged:
+		return "the object's status changed"
+	}
+	return cause.String()
+}
+
+// IsPrimaryCause reports whether a cause explains a run regardless of other changes: a
+// manual reconcile or a new version of the hook.
+func IsPrimaryCause(cause string) bool {
+	return strings.HasPrefix(cause, queue.ReconcileRequested.String()) || IsLogicCause(cause)
+}
+
+// IsLogicCause reports whether a cause says that the hook, or its version, changed.
+func IsLogicCause(cause string) bool {
+	return strings.HasPrefix(cause, queue.LogicChanged.String()) || cause == queue.HookChanged.String()
 }

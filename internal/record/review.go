@@ -14,8 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
-// ReviewedName returns the name of the reviewed object, or its prefix and "*" if the API server
-// has yet to generate it.
+// ReviewedName returns the name of the reviewed object, or its prefix and "*" if the API server has yet to generate it.
 func (r *Run) ReviewedName() string {
 	if review := r.Review(); r.Object.Name == "" && review != nil && review.GenerateName != "" {
 		return review.GenerateName + "*"
@@ -81,7 +80,6 @@ func renderReview(c *Call, about object.GroupKind, whole bool) *Review {
 	return review
 }
 
-// brief returns the review without details.
 func (r *Review) brief() *Review {
 	brief := *r
 	brief.Groups, brief.Requested, brief.Changes = nil, nil, nil
@@ -99,7 +97,6 @@ func generateName(r *hook.ReviewRequest) (prefix string) {
 	return failure.Truncate(prefix, maxReviewName)
 }
 
-// requestedChanges returns the fields that an update changes.
 func requestedChanges(r *hook.ReviewRequest) []object.FieldChange {
 	if len(r.OldObject) == 0 || len(r.Object) == 0 {
 		return nil
@@ -132,7 +129,6 @@ func mutations(r *hook.ReviewRequest, patch json.RawMessage, whole bool) (change
 	return changes, more
 }
 
-// patchOperation is an operation of a JSON patch.
 type patchOperation struct {
 	Op, Path, From string
 	Value          json.RawMessage
@@ -172,7 +168,6 @@ func (o *patchOperation) values(in json.RawMessage) (from, to json.RawMessage) {
 	return valueAt(in, o.Path), to
 }
 
-// pointer splits a JSON pointer.
 func pointer(path string) []string {
 	names := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	for i, name := range names {
@@ -188,7 +183,6 @@ func inList(path string) bool {
 	return err == nil
 }
 
-// pathOf converts a JSON pointer to a field path.
 func pathOf(path string) string {
 	field := ""
 	for _, name := range pointer(path) {

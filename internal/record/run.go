@@ -28,8 +28,7 @@ const (
 	Skipped Outcome = "skipped"
 	// Synced runs completed.
 	Synced Outcome = "synced"
-	// Postponed runs are requeued: an object changed concurrently, or the hook requested
-	// more time.
+	// Postponed runs are requeued: an object changed concurrently, or the hook requested more time.
 	Postponed Outcome = "postponed"
 	// Failed runs are retried with backoff, or when their input changes.
 	Failed Outcome = "failed"
@@ -102,16 +101,14 @@ type Step struct {
 
 // Call is a call of a hook, handler or webhook.
 type Call struct {
-	// Name is "sync", "finalize", "customize", or the name of a handler or review; Reason
-	// is why a handler was called.
+	// Name is "sync", "finalize", "customize", or the name of a handler or review; Reason is why a handler was called.
 	Name   string `json:"name"`
 	Reason string `json:"reason,omitempty"`
 	// Version is the version of the hooks of a controller with rollouts.
 	Version string `json:"version,omitempty"`
 	// Code identifies the code that ran; nil if it is not known.
 	Code *call.Code `json:"code,omitempty"`
-	// Revision is the revision of the parent in the request; nil if the controller keeps
-	// none.
+	// Revision is the revision of the parent in the request; nil if the controller keeps none.
 	Revision *Revision `json:"revision,omitempty"`
 	// Review is set for an admission webhook. Unverified means that its caller did not prove to be the API server.
 	Review     *Review        `json:"review,omitempty"`
@@ -145,10 +142,9 @@ type Revision struct {
 	Previous bool `json:"former,omitempty"`
 }
 
-// ComparableTo reports whether to show the difference between the request of the call
-// and an earlier one of the same hook. Requests at a previous revision compare only with the
-// same revision; requests at the latest compare with any latest, because the difference
-// is the user's edit.
+// ComparableTo reports whether to show the difference between the request of the call and an earlier one of the same
+// hook. Requests at a previous revision compare only with the same revision; requests at the latest compare with any
+// latest, because the difference is the user's edit.
 func (c *Call) ComparableTo(earlier *Call) bool {
 	now, then := c.revision(), earlier.revision()
 	switch {
@@ -196,13 +192,11 @@ type Response struct {
 type Review struct {
 	// Operation is "create", "update", "delete" or "connect".
 	Operation string `json:"operation"`
-	// Subresource is set for a review of a subresource, GenerateName if the object has no
-	// name yet.
+	// Subresource is set for a review of a subresource, GenerateName if the object has no name yet.
 	Subresource  string `json:"subresource,omitempty"`
 	GenerateName string `json:"generateName,omitempty"`
 	DryRun       bool   `json:"dryRun,omitempty"`
-	// User sent the request, if the review is from the API server; Unverified means that its
-	// caller did not prove that.
+	// User sent the request, if the review is from the API server; Unverified means that its caller did not prove that.
 	User       string `json:"user,omitempty"`
 	Unverified bool   `json:"unverified,omitempty"`
 	// Denied reports a denial, with Message and Reason.
@@ -266,3 +260,55 @@ type Write struct {
 
 // Patch is the verb of writes outside plans.
 const Patch = "patch"
+
+// ObjectState is a program's view of one object. A program on standby knows little.
+type ObjectState struct {
+	Object *object.Object
+	// Error is the error of the latest run, Attempts the number of consecutive failures.
+	Error    string
+	Attempts int
+	// Since is the time of the first of these failures.
+	Since time.Time
+	// Fault classifies Error; nil if unknown. Reason is that of its event.
+	Fault  *failure.Fault
+	Reason string
+	// Failing means that the latest run failed, Paused that the object has the paused
+	// annotation. Unrest describes children that flap.
+	Failing, Paused bool
+	Conflict        string
+	// HeldDeletions is the number of held deletions of children, AllowDeletions the
+	// annotation value that confirms them.
+	HeldDeletions  int
+	AllowDeletions string
+	// LogicVersion is that of the latest response.
+	LogicVersion string
+	// Shadow is how the response of a new version of the hooks differs while versions are compared.
+	Shadow []string
+	// Locations lists the other locations that Error and Unrest may reveal: refused
+	// writes, whose errors quote objects, flapping children, and those that Shadow quotes.
+	Locations []Location
+	// Standby means that another program reconciles the object and knows its state.
+	Standby bool
+	// Queued means that the object is queued, running, or has never been reconciled.
+	Queued bool
+	// Waiting is why a queued object waits, apart from other objects before it.
+	Waiting string
+	// NextRun is the next scheduled run, LastRun the latest run.
+	NextRun, LastRun time.Time
+	// ReconciledAt is the time of the manual reconcile request on the object that the latest run reconciled.
+	ReconciledAt time.Time
+	Children     int
+}
+
+// Location is all objects of a kind in a namespace. Details about it are visible only to
+// users who may read these objects.
+type Location struct {
+	object.Kind
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// Child is an object that another object controls or has created.
+type Child struct {
+	Resource object.Resource
+	Object   *object.Object
+}

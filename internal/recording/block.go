@@ -38,14 +38,12 @@ func (e unreadableError) Unwrap() error { return e.error }
 // errCut is returned for a block that is not complete.
 var errCut = errors.New("the file ends in the middle of a block")
 
-// blockWriter compresses and writes blocks.
 type blockWriter struct {
 	out     io.Writer
 	encoder *gzip.Writer
 	block   bytes.Buffer
 }
 
-// write writes one block with one Write.
 func (w *blockWriter) write(text []byte) (int, error) {
 	w.block.Reset()
 	if w.encoder == nil {
@@ -60,7 +58,6 @@ func (w *blockWriter) write(text []byte) (int, error) {
 	return w.out.Write(w.block.Bytes())
 }
 
-// blockReader reads blocks.
 type blockReader struct {
 	in   *bufio.Reader
 	read *readCounter
@@ -69,7 +66,6 @@ type blockReader struct {
 	offset int64
 }
 
-// readCounter counts bytes.
 type readCounter struct {
 	io.Reader
 
@@ -119,7 +115,6 @@ func (r *blockReader) text() ([]byte, error) {
 	return text, nil
 }
 
-// damaged returns the error for a block that cannot be read.
 func (r *blockReader) damaged(problem error) error {
 	if errors.Is(problem, io.ErrUnexpectedEOF) || errors.Is(problem, io.EOF) {
 		return errCut

@@ -45,7 +45,6 @@ func (r *Reader) Next() (*Call, error) {
 	}
 }
 
-// line returns the next line.
 func (r *Reader) line() ([]byte, error) {
 	for len(r.text) == 0 {
 		var err error
@@ -89,7 +88,6 @@ func (r *Reader) read(line []byte) (*Call, error) {
 	return one.Call, nil
 }
 
-// readValue adds a value of the segment.
 func (r *Reader) readValue(line []byte) error {
 	head := len(valuePrefix) + digestLength + len(valueMiddle)
 	if len(line) < head+len(valueSuffix) || r.values == nil {

@@ -2,6 +2,7 @@ package recording
 
 import (
 	"context"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -98,34 +99,29 @@ func (r *Recorder) Record(ctx context.Context, sink Sink) error {
 	ticker := time.NewTicker(sink.FlushInterval())
 	defer ticker.Stop()
 	for {
+		var err error
 		select {
 		case run := <-r.queue:
-			r.queued.Add(-run.bytes)
-			if err := r.write(sink, &run.Run); err != nil {
-				return err
-			}
+			err = r.write(sink, run)
 		case <-ticker.C:
-			if err := r.flush(sink); err != nil {
-				return err
-			}
+			err = r.flush(sink)
 		case <-ctx.Done():
 			return r.drain(sink)
+		}
+		if err != nil {
+			return err
 		}
 	}
 }
 
 // drain writes what waits.
 func (r *Recorder) drain(sink Sink) error {
-	for {
-		select {
-		case run := <-r.queue:
-			if err := r.write(sink, &run.Run); err != nil {
-				return err
-			}
-		default:
-			return r.flush(sink)
+	for len(r.queue) > 0 {
+		if err := r.write(sink, <-r.queue); err != nil {
+			return err
 		}
 	}
+	return r.flush(sink)
 }
 
 func (r *Recorder) flush(sink Sink) error {
@@ -139,9 +135,9 @@ func (r *Recorder) flush(sink Sink) error {
 	return w.Flush()
 }
 
-// write writes the calls of a run.
-func (r *Recorder) write(sink Sink, run *record.Run) error {
-	calls := *run
+func (r *Recorder) write(sink Sink, run queuedRun) error {
+	r.queued.Add(-run.bytes)
+	calls := run.Run
 	calls.Secrets = run.Values(r.key) // Those of all steps.
 	calls.Steps = lists.Filter(run.Steps, isRecorded)
 	masked := calls.Masked(r.key)
@@ -163,7 +159,6 @@ func (r *Recorder) write(sink Sink, run *record.Run) error {
 	return nil
 }
 
-// isRecorded reports whether a step is a call with a request.
 func isRecorded(s record.Step) bool { return s.Call != nil && !s.Call.Sent.IsEmpty() }
 
 // Recorders are those of a process. Without any, a run costs one read of a pointer.
@@ -174,11 +169,16 @@ type Recorders struct {
 
 // Ran passes a run to the recorders.
 func (rs *Recorders) Ran(run *record.Run) {
-	if all := rs.all.Load(); all != nil {
-		for _, r := range *all {
-			r.Ran(run)
-		}
+	for _, r := range rs.list() {
+		r.Ran(run)
 	}
+}
+
+func (rs *Recorders) list() []*Recorder {
+	if all := rs.all.Load(); all != nil {
+		return *all
+	}
+	return nil
 }
 
 // Add adds a recorder until remove is called.
@@ -195,13 +195,38 @@ func (rs *Recorders) Add(r *Recorder) (remove func()) {
 func (rs *Recorders) set(change func([]*Recorder) []*Recorder) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	var all []*Recorder
-	if old := rs.all.Load(); old != nil {
-		all = slices.Clone(*old)
-	}
-	if all = change(all); len(all) == 0 {
-		rs.all.Store(nil)
-		return
-	}
+	all := change(slices.Clone(rs.list()))
 	rs.all.Store(&all)
+}
+
+// StreamInterval is how often a Stream writes at least, so that its reader sees that the process is alive.
+const StreamInterval = 5 * time.Second
+
+// Stream is a recording without an end, for one reader.
+type Stream struct {
+	writer *Writer
+	latest time.Time
+}
+
+// NewStream returns a Stream, which begins at once: its reader has missed nothing since.
+func NewStream(out io.Writer, segment Segment) *Stream {
+	s := &Stream{writer: NewWriter(out, segment), latest: time.Now()}
+	s.writer.AddTotals(Totals{})
+	_ = s.writer.Flush() // The writer keeps its error.
+	return s
+}
+
+// StreamDelay is how long a call is on its way to the reader of a Stream, about.
+const StreamDelay = 100 * time.Millisecond
+
+// FlushInterval implements Sink.
+func (*Stream) FlushInterval() time.Duration { return StreamDelay }
+
+// Writer implements Sink.
+func (s *Stream) Writer() (*Writer, error) {
+	if time.Since(s.latest) >= StreamInterval {
+		s.latest = time.Now()
+		s.writer.AddTotals(Totals{})
+	}
+	return s.writer, nil
 }

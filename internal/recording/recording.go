@@ -107,7 +107,6 @@ func editMembers(in json.RawMessage, edit func(name string, value json.RawMessag
 	return json.Marshal(members)
 }
 
-// find returns a value of the file.
 func (c *Call) find(digest string) (json.RawMessage, error) {
 	value, has := c.values[digest]
 	if !has {

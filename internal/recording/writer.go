@@ -85,7 +85,7 @@ func (w *Writer) Add(call *Call, request, response json.RawMessage) error {
 	if response != nil {
 		call.ResponseDigest = digestOf(oneLine(response))
 	}
-	line, err := callLine(call)
+	line, err := json.Marshal(map[string]*Call{"call": call})
 	if err != nil {
 		return fmt.Errorf("%s: %w", call, err)
 	}
@@ -106,21 +106,6 @@ func (w *Writer) drop(start int, count Totals) error {
 	w.begun = false
 	w.AddTotals(count)
 	return w.err
-}
-
-// callLine returns the line of a call. Its template is JSON, and not encoded again.
-func callLine(call *Call) ([]byte, error) {
-	rest := *call
-	rest.Template = nil
-	fields, err := json.Marshal(&rest)
-	if err != nil {
-		return nil, err
-	}
-	template := oneLine(call.Template)
-	line := make([]byte, 0, len(fields)+len(template)+30)
-	line = append(append(line, `{"call":`...), fields[:len(fields)-1]...)
-	line = append(append(line, `,"request":`...), template...)
-	return append(line, "}}"...), nil
 }
 
 // Copy adds a call of another recording.
@@ -200,7 +185,6 @@ func oneLine(raw json.RawMessage) json.RawMessage {
 	return compact.Bytes()
 }
 
-// digestLength is the length of a digest as text.
 const digestLength = 22
 
 func digestOf(value []byte) string {
@@ -208,9 +192,8 @@ func digestOf(value []byte) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
-// quoted returns a digest or token as JSON.
 func quoted(text string) json.RawMessage {
-	return append(append(append(make(json.RawMessage, 0, len(text)+2), '"'), text...), '"')
+	return json.RawMessage(`"` + text + `"`)
 }
 
 // Flush writes what was added.

@@ -17,7 +17,6 @@ func decode(text json.RawMessage) (value any, err error) {
 	return value, err
 }
 
-// collect adds the values of the Secrets in JSON.
 func (v *Values) collect(value any, secret bool) {
 	switch inner := value.(type) {
 	case map[string]any:

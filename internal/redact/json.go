@@ -107,7 +107,6 @@ type walker struct {
 	raw  func(json.RawMessage) json.RawMessage
 }
 
-// replace replaces what a value has, which may be set.
 func (w walker) replace(value reflect.Value) {
 	switch value.Kind() {
 	case reflect.String:

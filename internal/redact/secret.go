@@ -27,7 +27,9 @@ func replaceSecret(secret map[string]any, values *index, text func(path string, 
 	if metadata, is := secret["metadata"].(map[string]any); is {
 		masked += maskMembers(metadata, "annotations", text, func(name string, value any) bool {
 			text, is := value.(string)
-			return !is || mayHoldCopy(name, text) || len(values.findEscaped(text)) > 0
+			// Whatever tool wrote it: a copy shows by its name, length and structure.
+			return !is || object.IsLastApplied(name) || len(text) > maxPlainAnnotationBytes || strings.ContainsAny(text, "{\n") ||
+				len(values.findEscaped(text)) > 0
 		})
 	}
 	return masked
@@ -50,15 +52,8 @@ func maskMembers(object map[string]any, field string, text func(path string, val
 	return masked
 }
 
-// maxPlainAnnotationBytes is the length up to which an annotation cannot contain a key or
-// certificate.
+// maxPlainAnnotationBytes is the length up to which an annotation cannot contain a key or certificate.
 const maxPlainAnnotationBytes = 64
-
-// mayHoldCopy reports whether an annotation may contain a copy of a value, judging by its name,
-// length and structure, whatever tool wrote it.
-func mayHoldCopy(name, text string) bool {
-	return object.IsLastApplied(name) || len(text) > maxPlainAnnotationBytes || strings.ContainsAny(text, "{\n")
-}
 
 // Changes masks the values in changes of an object, if its kind is that of Secrets: its data, and its annotations, in which
 // kubectl stores a copy of it.

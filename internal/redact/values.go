@@ -18,6 +18,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // Mask replaces a value where a reader sees it.
@@ -205,7 +207,6 @@ type logHandler struct {
 	values *Values
 }
 
-// Handle implements slog.Handler.
 func (h *logHandler) Handle(ctx context.Context, line slog.Record) error {
 	masked := slog.NewRecord(line.Time, line.Level, h.values.Text(line.Message), line.PC)
 	line.Attrs(func(a slog.Attr) bool {
@@ -221,7 +222,7 @@ func (h *logHandler) attr(a slog.Attr) slog.Attr {
 	case slog.KindString:
 		return slog.String(a.Key, h.values.Text(value.String()))
 	case slog.KindGroup:
-		return slog.Attr{Key: a.Key, Value: slog.GroupValue(h.attrs(value.Group())...)}
+		return slog.Attr{Key: a.Key, Value: slog.GroupValue(lists.Map(value.Group(), h.attr)...)}
 	case slog.KindAny:
 		return slog.String(a.Key, h.values.Text(fmt.Sprint(value.Any())))
 	default:
@@ -229,20 +230,10 @@ func (h *logHandler) attr(a slog.Attr) slog.Attr {
 	}
 }
 
-// WithAttrs implements slog.Handler.
 func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &logHandler{h.Handler.WithAttrs(h.attrs(attrs)), h.values}
+	return &logHandler{h.Handler.WithAttrs(lists.Map(attrs, h.attr)), h.values}
 }
 
-func (h *logHandler) attrs(all []slog.Attr) []slog.Attr {
-	masked := make([]slog.Attr, len(all))
-	for i, a := range all {
-		masked[i] = h.attr(a)
-	}
-	return masked
-}
-
-// WithGroup implements slog.Handler.
 func (h *logHandler) WithGroup(name string) slog.Handler {
 	return &logHandler{h.Handler.WithGroup(name), h.values}
 }
@@ -307,7 +298,6 @@ func encodedTwice(value []byte) string {
 // headBytes is how much of a value is enough to recognize it, so that a quote may be cut.
 const headBytes = 24
 
-// add adds a value in a form.
 func (x *index) add(value string, as form, by string, alone bool) {
 	n := &needle{value: value, by: by, form: as, head: as([]byte(value[:min(len(value), headBytes)])), alone: alone}
 	if len(n.head) < minValue {
@@ -362,7 +352,6 @@ func (x *index) find(text string) (spans []span) {
 	return spans
 }
 
-// matches returns how many bytes of a text are the needle.
 func (n *needle) matches(text string, at int) int {
 	rest := text[at:]
 	if same := commonPrefix(rest, n.head); same < len(n.head) {
@@ -393,7 +382,6 @@ func commonPrefix(a, b string) (size int) {
 	return size
 }
 
-// isWord reports whether a byte is a letter or a digit.
 func isWord(b byte) bool {
 	return '0' <= b && b <= '9' || 'a' <= b|0x20 && b|0x20 <= 'z'
 }

@@ -29,10 +29,6 @@ type streamSource struct {
 	stream func(out io.Writer) error
 }
 
-func (*streamSource) RunWithTokens(context.Context, uint64) (inspect.Run, error) {
-	return inspect.Run{}, nil
-}
-
 func (s *streamSource) Record(_ context.Context, _ recording.Filter, out io.Writer) error {
 	return s.stream(out)
 }

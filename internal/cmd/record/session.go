@@ -135,10 +135,6 @@ type processRecording struct {
 
 // record records until the process or streaming ends. Permissions are checked until checking ends.
 func (p *processRecording) record(streaming, checking context.Context) {
-	calls, can := p.source.(inspect.CallSource)
-	if !can {
-		return
-	}
 	in, out := io.Pipe()
 	read := make(chan error, 1)
 	go func() {
@@ -146,7 +142,7 @@ func (p *processRecording) record(streaming, checking context.Context) {
 		_ = in.CloseWithError(err) // The process would wait for a reader.
 		read <- err
 	}()
-	err := calls.Record(streaming, p.filter, out)
+	err := p.source.Record(streaming, p.filter, out)
 	_ = out.CloseWithError(io.EOF)
 	unreadable := <-read
 	p.mu.Lock()

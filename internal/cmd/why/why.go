@@ -298,7 +298,7 @@ func (w *explainer) fullRun(ctx context.Context, s inspect.Source, run inspect.R
 	full := func(id uint64) (inspect.Run, error) {
 		return inspect.QueryOne(ctx, w.Timeouts, s, func(ctx context.Context, s inspect.Source) (inspect.Run,
 			error) {
-			return s.Run(ctx, id)
+			return s.Run(ctx, id, false)
 		})
 	}
 	if found, err := full(run.ID); err == nil {
@@ -458,10 +458,7 @@ func (w *explainer) printCases(ctx context.Context) error {
 // casesOf returns the calls of a run as cases.
 func (w *explainer) casesOf(ctx context.Context, s inspect.Source, run inspect.Run) (string, error) {
 	whole, err := inspect.QueryOne(ctx, w.Timeouts, s, func(ctx context.Context, s inspect.Source) (inspect.Run, error) {
-		if calls, can := s.(inspect.CallSource); can {
-			return calls.RunWithTokens(ctx, run.ID)
-		}
-		return s.Run(ctx, run.ID)
+		return s.Run(ctx, run.ID, true)
 	})
 	if err != nil {
 		return "", err

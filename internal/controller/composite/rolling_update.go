@@ -18,8 +18,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// conditionUpdated is True when every child of a parent with a rolling update method is at the latest revision.
-const conditionUpdated = "Updated"
+// ConditionUpdated is True when every child of a parent with a rolling update method is at the latest revision.
+const ConditionUpdated = "Updated"
 
 // rollingUpdate is what a run makes of the revisions of its parent. A nil one does nothing.
 type rollingUpdate struct {
@@ -171,7 +171,7 @@ func (u *rollingUpdate) previousChildren() []rolling.PreviousRevision {
 // setProgressCondition sets the condition Updated in the response.
 func (u *rollingUpdate) setProgressCondition(response *hook.Response) error {
 	updated := hook.Condition{
-		Type: conditionUpdated, Status: "False", Reason: u.progress.Reason, Message: u.Secrets.Text(u.progress.Message),
+		Type: ConditionUpdated, Status: "False", Reason: u.progress.Reason, Message: u.Secrets.Text(u.progress.Message),
 	}
 	if u.progress.Done() {
 		updated.Status = "True"
@@ -183,7 +183,7 @@ func (u *rollingUpdate) setProgressCondition(response *hook.Response) error {
 		}
 		response.Status = status
 	}
-	named := func(c hook.Condition) bool { return c.Type == conditionUpdated }
+	named := func(c hook.Condition) bool { return c.Type == ConditionUpdated }
 	response.Conditions = append(slices.DeleteFunc(slices.Clone(response.Conditions), named), updated)
 	return nil
 }

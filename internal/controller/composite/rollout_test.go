@@ -230,7 +230,7 @@ func TestProgressIsACondition(t *testing.T) {
 		var text []string
 		for _, c := range got.Conditions {
 			text = append(text, c.Type+"="+c.Status)
-			if c.Type == conditionUpdated && (c.Reason != rolling.RolloutProgressing || c.LastTransitionTime != "2026-01-01T00:00:00Z") {
+			if c.Type == ConditionUpdated && (c.Reason != rolling.RolloutProgressing || c.LastTransitionTime != "2026-01-01T00:00:00Z") {
 				t.Errorf("%s: got %+v", status, c)
 			}
 		}

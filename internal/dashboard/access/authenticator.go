@@ -6,6 +6,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -24,14 +25,12 @@ type Options struct {
 	Token string
 	// Headers are set by a proxy that authenticated the user.
 	//
-	// A client with a trusted address can claim to be any user. That includes users who may
-	// forward a port to the pod, since such connections come from loopback. Run
-	// the proxy in the same pod and restrict pods/portforward.
+	// A client with a trusted address can claim to be any user. That includes users who may forward a port to the pod,
+	// since such connections come from loopback. Run the proxy in the same pod and restrict pods/portforward.
 	Headers Headers
-	// Hosts are the host names of the dashboard behind the proxy, such as
-	// "setpoint.example.com". The headers of requests for other hosts are ignored, since
-	// another site may resolve its name to a trusted address. If empty, the host must be
-	// localhost or an IP address.
+	// Hosts are the host names of the dashboard behind the proxy, such as "setpoint.example.com". The headers of
+	// requests for other hosts are ignored, since another site may resolve its name to a trusted address. If empty, the
+	// host must be localhost or an IP address.
 	Hosts []string
 	// Lifetime is the maximum lifetime of a session; 12 hours if zero.
 	Lifetime time.Duration
@@ -71,8 +70,7 @@ var (
 	ErrCrossSite = errors.New("the request comes from another site")
 )
 
-// VerifyFunc returns the user of a token. Its error wraps userclient.ErrBadToken for an invalid
-// token.
+// VerifyFunc returns the user of a token. Its error wraps userclient.ErrBadToken for an invalid token.
 type VerifyFunc func(ctx context.Context, token string) (userclient.User, error)
 
 // Authenticator authenticates requests.
@@ -86,19 +84,15 @@ type Authenticator struct {
 
 // New returns an Authenticator.
 func New(o Options, verify VerifyFunc) *Authenticator {
-	if o.Lifetime <= 0 {
-		o.Lifetime = 12 * time.Hour
-	}
+	o.Lifetime = cmp.Or(max(o.Lifetime, 0), 12*time.Hour)
 	if o.OnSessionEnd == nil {
 		o.OnSessionEnd = func(userclient.User) {}
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	key := make([]byte, 32)
-	_, _ = rand.Read(key) // It never returns an error.
 	return &Authenticator{
-		options: o, verify: verify, key: key,
+		options: o, verify: verify, key: []byte(rand.Text()),
 		sessions: &sessionStore{now: o.Now, lifetime: o.Lifetime, onEnd: o.OnSessionEnd, byID: map[string]*session{}},
 	}
 }

@@ -3,22 +3,22 @@ package access
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// usesProxyAuth reports whether a trusted proxy authenticated the user.
 func (g *Authenticator) usesProxyAuth(r *http.Request) bool {
-	if g.options.Headers.User == "" || !g.isProxy(remoteAddr(r)) {
+	if g.options.Headers.User == "" || !g.isFromProxy(r) {
 		return false
 	}
 	return r.Header.Get(g.options.Headers.User) != "" || bearerToken(r) != ""
 }
 
-// bearerToken returns the token of the Authorization header.
 func bearerToken(r *http.Request) string {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -27,8 +27,7 @@ func bearerToken(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// proxyUser returns the user named by a proxy. If the proxy forwards a token, requests use
-// it instead of impersonation.
+// proxyUser returns the user named by a proxy. If the proxy forwards a token, requests use it instead of impersonation.
 func (g *Authenticator) proxyUser(r *http.Request) (*userclient.User, error) {
 	if token := bearerToken(r); token != "" {
 		return g.bearerUser(r, token)
@@ -70,11 +69,9 @@ func proxyGroups(values []string, prefix string) []string {
 	return all
 }
 
-// authenticatedGroup is the group of all authenticated users.
 const authenticatedGroup = "system:authenticated"
 
-// bearerUser returns the user of a forwarded token. The session is identified by the token
-// instead of a cookie.
+// bearerUser returns the user of a forwarded token. The session is identified by the token instead of a cookie.
 func (g *Authenticator) bearerUser(r *http.Request, token string) (*userclient.User, error) {
 	id := "bearer:" + g.digest(token)
 	if known, err := g.sessions.use(id, true); err == nil {
@@ -89,4 +86,40 @@ func (g *Authenticator) bearerUser(r *http.Request, token string) (*userclient.U
 	}
 	g.sessions.put(id, user)
 	return &user, nil
+}
+
+// hostName returns a host in lower case without its port.
+func hostName(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.ToLower(strings.Trim(host, "[]"))
+}
+
+// IsLoopback reports whether a host, which may have a port, is this machine.
+func IsLoopback(host string) bool {
+	name := hostName(host)
+	address, err := netip.ParseAddr(name)
+	return name == "localhost" || err == nil && address.Unmap().IsLoopback()
+}
+
+// isAllowedHost reports whether a Host header names the dashboard. Without a list, it must be a
+// name that no other site can have.
+func (g *Authenticator) isAllowedHost(host string) bool {
+	name := hostName(host)
+	if len(g.options.Hosts) > 0 {
+		return slices.ContainsFunc(g.options.Hosts, func(known string) bool { return hostName(known) == name })
+	}
+	_, err := netip.ParseAddr(name)
+	return name == "localhost" || err == nil
+}
+
+// isFromProxy reports whether a trusted address connected.
+func (g *Authenticator) isFromProxy(r *http.Request) bool {
+	at, _ := netip.ParseAddrPort(r.RemoteAddr) // The zero address is not trusted.
+	from := at.Addr().Unmap().WithZone("")
+	if len(g.options.Headers.Trusted) == 0 {
+		return from.IsLoopback()
+	}
+	return slices.ContainsFunc(g.options.Headers.Trusted, func(p netip.Prefix) bool { return p.Contains(from) })
 }

@@ -20,8 +20,7 @@ const (
 	maxSessionsPerUser = 20
 	// idleTimeout is how long an idle session lasts.
 	idleTimeout = 30 * time.Minute
-	// cookieGracePeriod is how long a cookie outlives its session, so that the user learns that it
-	// expired.
+	// cookieGracePeriod is how long a cookie outlives its session, so that the user learns that it expired.
 	cookieGracePeriod = 24 * time.Hour
 	// maxTokenBytes limits tokens; those of clusters have at most 2 KiB.
 	maxTokenBytes = 16 << 10
@@ -104,9 +103,8 @@ func (g *Authenticator) digest(secret string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// cookieName returns the name of the session cookie. Browsers accept the __Host- prefix only
-// over HTTPS and from this host. They send cookies to all ports of a host, so that private dashboards beside each
-// other need names of their own.
+// cookieName returns the name of the session cookie. Browsers accept the __Host- prefix only over HTTPS and from this
+// host. They send cookies to all ports of a host, so that private dashboards beside each other need names of their own.
 func (g *Authenticator) cookieName(r *http.Request) string {
 	switch _, port, _ := net.SplitHostPort(r.Host); {
 	case g.options.Secure:
@@ -117,7 +115,6 @@ func (g *Authenticator) cookieName(r *http.Request) string {
 	return "setpoint"
 }
 
-// sessionUser returns the user of the session cookie.
 func (g *Authenticator) sessionUser(r *http.Request) (*userclient.User, error) {
 	cookie, err := r.Cookie(g.cookieName(r))
 	if err != nil || cookie.Value == "" {
@@ -132,7 +129,11 @@ func (g *Authenticator) sessionUser(r *http.Request) (*userclient.User, error) {
 func (g *Authenticator) SignIn(w http.ResponseWriter, r *http.Request, token string) error {
 	token = strings.TrimSpace(token)
 	if g.IsPrivate() {
-		return g.signInPrivate(w, r, token)
+		if !hmac.Equal([]byte(token), []byte(g.options.Token)) {
+			return userclient.ErrBadToken
+		}
+		http.SetCookie(w, g.newCookie(r, g.privateSession(), 0))
+		return nil
 	}
 	if len(token) > maxTokenBytes {
 		return fmt.Errorf("sign in: %w: a token has at most %d bytes", userclient.ErrBadToken, maxTokenBytes)

@@ -23,7 +23,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// deletePage is the data of the delete page.
 type deletePage struct {
 	object.Ref
 	// Finalizers delay the deletion. Deleting reports that it was requested before.
@@ -67,9 +66,12 @@ func (d dependent) Indent() string {
 // confirmThreshold is the number of dependents above which the user must type the name.
 const confirmThreshold = 10
 
-// showDelete shows what will be deleted.
 func showDelete(req *request) error {
-	data, err := req.loadDelete()
+	ref, err := req.RefFromURL()
+	if err != nil {
+		return err
+	}
+	data, err := req.loadDelete(ref)
 	if err != nil {
 		return err
 	}
@@ -83,11 +85,7 @@ func (req *request) renderDelete(data *deletePage, status int) error {
 }
 
 // loadDelete finds everything that is deleted with an object.
-func (req *request) loadDelete() (*deletePage, error) {
-	ref, err := req.RefFromURL()
-	if err != nil {
-		return nil, err
-	}
+func (req *request) loadDelete(ref object.Ref) (*deletePage, error) {
 	stored, err := req.API.Get(req.Context(), ref.Kind, ref.Namespace, ref.Name)
 	if err != nil {
 		return nil, err
@@ -109,8 +107,7 @@ func (req *request) loadDelete() (*deletePage, error) {
 	return data, nil
 }
 
-// addContents counts the objects in a namespace or of a CRD, which are deleted without owner
-// references.
+// addContents counts the objects in a namespace or of a CRD, which are deleted without owner references.
 func (req *request) addContents(data *deletePage) (err error) {
 	switch data.Kind.Kind + "." + data.Group {
 	case "Namespace.":
@@ -136,12 +133,10 @@ func (data *deletePage) Counted() []userclient.KindCount {
 	return counted
 }
 
-// Uncounted returns the contents that could not be counted.
 func (data *deletePage) Uncounted() []userclient.KindCount {
 	return lists.Filter(data.Contents, func(t userclient.KindCount) bool { return t.Err != nil })
 }
 
-// ContentsURL returns the page that lists the contents of a kind.
 func (data *deletePage) ContentsURL(kind object.Kind) string {
 	if data.Kind.Kind != "Namespace" {
 		return web.ResourceURL(kind)
@@ -149,8 +144,7 @@ func (data *deletePage) ContentsURL(kind object.Kind) string {
 	return web.ResourceURL(kind) + "?" + url.Values{"namespace": {data.Name}}.Encode()
 }
 
-// findDependents finds the children that controllers know and the objects with owner
-// references.
+// findDependents finds the children that controllers know and the objects with owner references.
 func (req *request) findDependents(data *deletePage) error {
 	// The API server also finds the children of unavailable processes.
 	data.States, _ = req.pages.objects.Of(req.Request).ObjectStates(data.Ref)
@@ -188,9 +182,13 @@ func (data *deletePage) addDependents(owner *ownertree.Node, depth int) {
 
 // deleteObject deletes the object if it is still the one on the page.
 func deleteObject(req *request) error {
-	data, err := req.loadDelete()
+	ref, err := req.RefFromURL()
+	if err != nil {
+		return err
+	}
+	data, err := req.loadDelete(ref)
 	if errors.Is(err, failure.ErrNotFound) || apierrors.IsNotFound(err) {
-		return req.alreadyDeleted()
+		return req.alreadyDeleted(ref)
 	}
 	if err != nil {
 		return err
@@ -205,7 +203,7 @@ func deleteObject(req *request) error {
 	})
 	switch {
 	case apierrors.IsNotFound(err):
-		return req.alreadyDeleted()
+		return req.alreadyDeleted(ref)
 	case apierrors.IsConflict(err):
 		data.Problem = "This is a different " + data.Kind.Kind +
 			" of the same name. The one you chose is already deleted. Check before you delete this one."
@@ -223,11 +221,7 @@ func deleteObject(req *request) error {
 	return req.Redirect(req.listURL(data.Ref))
 }
 
-func (req *request) alreadyDeleted() error {
-	ref, err := req.RefFromURL()
-	if err != nil {
-		return err
-	}
+func (req *request) alreadyDeleted(ref object.Ref) error {
 	req.Flash(ref.Kind.Kind + " " + ref.Name + " was already deleted.")
 	return req.Redirect(req.listURL(ref))
 }

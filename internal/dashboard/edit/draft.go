@@ -39,8 +39,7 @@ type draft struct {
 	// Root has the fields of the form, Text the YAML.
 	Root *form.Field
 	Text string
-	// Problem is about the whole object, Problems are about fields that are not on the page,
-	// Hint says what to do.
+	// Problem is about the whole object, Problems are about fields that are not on the page, Hint says what to do.
 	Problem, Hint string
 	Problems      []form.Problem
 	// Commands are commands that may solve it.
@@ -59,13 +58,12 @@ type draft struct {
 	// the page showed it. version is the resource version.
 	stored, base map[string]any
 	version      string
-	digester     *secretDigester
+	digester     secretDigester
 	values       url.Values
 	// release ends its claim on the memory of drafts before it is stored.
 	release func()
 }
 
-// Title is the title of the page.
 func (d *draft) Title() string {
 	if d.Existing() {
 		return "Edit " + d.Ref.Name
@@ -73,7 +71,6 @@ func (d *draft) Title() string {
 	return "New " + d.Kind.Kind
 }
 
-// Submit is the label of the submit button.
 func (d *draft) Submit() string {
 	if d.Existing() {
 		return "Save"
@@ -81,7 +78,6 @@ func (d *draft) Submit() string {
 	return "Create"
 }
 
-// InvalidFields returns the fields with problems.
 func (d *draft) InvalidFields() (invalid []*form.Field) {
 	if d.Mode == modeForm {
 		d.Root.Walk(func(f *form.Field) {
@@ -93,7 +89,6 @@ func (d *draft) InvalidFields() (invalid []*form.Field) {
 	return invalid
 }
 
-// Action is where to send the form.
 func (d *draft) Action() string {
 	if d.Existing() {
 		return web.ObjectURL(d.Ref, "edit")
@@ -101,13 +96,10 @@ func (d *draft) Action() string {
 	return web.ResourceURL(d.Kind) + "/new"
 }
 
-// Existing reports whether the object exists already.
 func (d *draft) Existing() bool { return d.Ref.Name != "" }
 
-// Base returns a hidden field of the page.
 func (d *draft) Base() string { return form.FormatYAML(d.base) }
 
-// HasForm reports whether the object can be entered in a form.
 func (d *draft) HasForm() bool { return d.form != nil }
 
 // newDraft returns a draft of an object; a new one has no name yet, and a form if the kind has a schema.
@@ -137,7 +129,6 @@ func (req *request) newDraft(ref object.Ref) *draft {
 
 const newKindHint = " The schema of a new kind takes a moment: reload the page."
 
-// loadStored loads the stored object.
 func (req *request) loadStored(d *draft) error {
 	raw, err := req.API.Get(req.Context(), d.Ref.Kind, d.Ref.Namespace, d.Ref.Name)
 	if err != nil {
@@ -173,7 +164,6 @@ func editableFields(stored map[string]any) map[string]any {
 	return made
 }
 
-// readForm reads the posted form.
 func (d *draft) readForm(req *request) error {
 	d.values, d.Digest = req.R.PostForm, req.Field("digest")
 	d.Text = strings.ReplaceAll(req.Field("text"), "\r\n", "\n")
@@ -194,7 +184,6 @@ func (d *draft) readForm(req *request) error {
 	return nil
 }
 
-// readBase reads the loaded object from the page.
 func (d *draft) readBase(text string) error {
 	base, err := form.ParseYAML(text)
 	if err != nil {
@@ -206,8 +195,7 @@ func (d *draft) readBase(text string) error {
 	return nil
 }
 
-// parse returns the object of the input. If the input is invalid, it sets the problem that the
-// page shows.
+// parse returns the object of the input. If the input is invalid, it sets the problem that the page shows.
 func (d *draft) parse() (object map[string]any, valid bool) {
 	if d.Mode == modeYAML {
 		object = d.parseYAML()
@@ -285,7 +273,6 @@ func (d *draft) turnToYAML() {
 	}
 }
 
-// buildForm builds the fields if necessary.
 func (d *draft) buildForm() {
 	if d.Mode != modeForm || d.Root != nil {
 		return
@@ -298,13 +285,6 @@ func (d *draft) buildForm() {
 	d.Root = root
 }
 
-// refOfKind returns a new object of the kind in the URL.
-func (req *request) refOfKind() (ref object.Ref, err error) {
-	ref.Kind, err = req.PathKind()
-	return ref, err
-}
-
-// enteredNamespace returns where a new object is created.
 func (req *request) enteredNamespace(kind object.Kind) string {
 	namespace := req.Field(".metadata.namespace")
 	if req.Field("as") == modeYAML {
@@ -315,12 +295,10 @@ func (req *request) enteredNamespace(kind object.Kind) string {
 	return targetNamespace(kind, namespace)
 }
 
-// targetNamespace returns where an object is created.
 func targetNamespace(kind object.Kind, named string) string {
 	return kind.Within(cmp.Or(named, "default"))
 }
 
-// requireAccess returns an error for users without a permission.
 func (req *request) requireAccess(verb string, kind object.Kind, namespace, name string) error {
 	if req.Can(verb, kind, namespace, name) {
 		return nil

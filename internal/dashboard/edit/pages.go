@@ -12,7 +12,7 @@ import (
 type Pages struct {
 	// objects plans for objects, and knows their states.
 	objects  *objects.Pages
-	digester *secretDigester
+	digester secretDigester
 	// drafts limits the forms that are processed.
 	drafts web.Limiter
 }
@@ -31,7 +31,6 @@ func New(objects *objects.Pages) *Pages {
 	return p
 }
 
-// request is a request to one of the pages.
 type request struct {
 	*web.Request
 	pages *Pages

@@ -78,7 +78,6 @@ func storedDiff(before, after map[string]any) objects.Body {
 	return b
 }
 
-// addPlans adds what the controllers of the kind would do to the object.
 func (req *request) addPlans(p *preview, s *objects.Object) error {
 	known := req.Processes.Fetch(req.Context())
 	planners, hidden := processes.PlannersOf(known, s.Kind, req.Can)

@@ -18,7 +18,6 @@ import (
 // unchangedValue replaces the values of Secrets. It is invalid base64, so it cannot be a value.
 const unchangedValue = "(unchanged)"
 
-// replaceSecretValues returns an object with other values of a Secret.
 func replaceSecretValues(entered map[string]any, text func(path string, value any) string) map[string]any {
 	if !object.IsSecret(entered) {
 		return entered
@@ -46,18 +45,13 @@ func missingSecretValues(before, entered map[string]any) []string {
 	return found
 }
 
-// secretDigester computes digests with a key that never leaves the process.
-type secretDigester struct{ key []byte }
+// secretDigester is the key of digests, which never leaves the process.
+type secretDigester string
 
-func newSecretDigester() *secretDigester {
-	key := make([]byte, 32)
-	_, _ = rand.Read(key) // It never returns an error.
-	return &secretDigester{key}
-}
+func newSecretDigester() secretDigester { return secretDigester(rand.Text()) }
 
-// sum returns the digest of a value.
-func (s *secretDigester) sum(value any) string {
-	mac := hmac.New(sha256.New, s.key)
+func (s secretDigester) sum(value any) string {
+	mac := hmac.New(sha256.New, []byte(s))
 	_ = json.NewEncoder(mac).Encode(value) //nolint:errchkjson // It was JSON before.
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
 }

@@ -160,7 +160,6 @@ func fieldRank(f *Field) int {
 	return rank + 4
 }
 
-// firstParagraph returns the first paragraph of a description, truncated.
 func firstParagraph(text string) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n\n")
 	return failure.Truncate(strings.Join(strings.Fields(text), " "), 240)

@@ -39,7 +39,6 @@ const (
 	setMark = "~set"
 )
 
-// propertyName appends a property to a name.
 func propertyName(name, property string) string {
 	if strings.ContainsAny(property, `.[]~"`) || property == "" {
 		return name + "[" + strconv.Quote(property) + "]"
@@ -75,7 +74,6 @@ type input struct {
 	rows map[string][]int
 }
 
-// rowNumber matches a row number in a name.
 var rowNumber = regexp.MustCompile(`\[(\d+)\]`)
 
 // parseInput reads the names of an input. Names without a leading dot or bracket are ignored.

@@ -16,7 +16,6 @@ type Problem struct {
 	at *Field
 }
 
-// result is the value of a field.
 type result struct {
 	value any
 	// sent reports whether there is a value, touched whether the user set it: a required object

@@ -13,16 +13,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// MaxValues limits the values of an object: objects, lists and scalars at all levels. A limit
-// of bytes is not enough, since an empty object takes two bytes as text and about a hundred in
-// memory. Texts may look like more values, so that YAML may have a few times as many; the parser
-// limits aliases.
+// MaxValues limits the values of an object: objects, lists and scalars at all levels. A limit of bytes is not enough,
+// since an empty object takes two bytes as text and about a hundred in memory. Texts may look like more values, so that
+// YAML may have a few times as many; the parser limits aliases.
 const (
 	MaxValues     = 50_000
 	maxYAMLValues = 6 * MaxValues
 )
 
-// limitJSON rejects too large JSON before it is decoded.
 func limitJSON(data []byte) error {
 	if len(data) > MaxBytes {
 		return fmt.Errorf("it has more than %d bytes: %w", MaxBytes, ErrInputTooLarge)
@@ -74,8 +72,7 @@ func ParseYAML(text string) (any, error) {
 	return value, err
 }
 
-// DecodeJSON decodes an object with numbers as json.Number. The error of a too large object
-// wraps ErrInputTooLarge.
+// DecodeJSON decodes an object with numbers as json.Number. The error of a too large object wraps ErrInputTooLarge.
 func DecodeJSON(data []byte) (map[string]any, error) {
 	err := limitJSON(data)
 	var members map[string]any

@@ -13,7 +13,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
-// wordStart matches the beginning of a word within a name in CamelCase.
 var wordStart = regexp.MustCompile(`[a-z0-9][A-Z]`)
 
 // Breakable returns a name in CamelCase that lines break between its words.
@@ -61,11 +60,9 @@ const MaxShort = 400
 // Shorten returns untrusted text, truncated and with invisible characters escaped.
 func Shorten(text any) string { return diff.Shorten(fmt.Sprint(text), MaxShort) }
 
-// maxLongText limits texts that may be long.
 const maxLongText = 8000
 
-// Long returns untrusted text of several lines, truncated and with invisible characters
-// escaped.
+// Long returns untrusted text of several lines, truncated and with invisible characters escaped.
 func Long(text any) string { return diff.Shorten(fmt.Sprint(text), maxLongText) }
 
 // Duration formats a measured duration: "850µs", "12.3ms".

@@ -1,7 +1,6 @@
 package objects
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,9 +16,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// objectActions returns the actions for an object.
 func (req *Request) objectActions(s *Object, states []inspect.ObjectState) []web.Action {
 	if s.Deleted {
 		return nil
@@ -43,7 +42,6 @@ func (req *Request) objectActions(s *Object, states []inspect.ObjectState) []web
 			DisabledReason: req.Refusal("delete", s.Ref)})
 }
 
-// annotateAction returns an action that sets an annotation.
 func annotateAction(s *Object, do, label, icon, missing string) web.Action {
 	return web.Action{Label: label, Icon: icon, Post: true, URL: s.URL("annotate"), Fields: map[string]string{"do": do},
 		DisabledReason: missing}
@@ -109,7 +107,6 @@ type Plan struct {
 // planLine is a line of a plan. Class is "add", "del", "change", "bad", "note" or "".
 type planLine struct{ Text, Class string }
 
-// maxPlanBytes is how much of a plan is shown.
 const maxPlanBytes = 256 << 10
 
 func showPlan(req *Request) error {
@@ -117,16 +114,15 @@ func showPlan(req *Request) error {
 	if err != nil {
 		return err
 	}
-	source, err := req.Source(req.Field("process"))
+	t, c, err := req.Controller(req.Field("process"), req.Field("controller"))
+	if err == nil {
+		err = t.Err
+	}
 	if err != nil {
 		return err
 	}
-	p := Plan{Object: s, Controller: req.Field("controller"), CreatedAt: req.Now()}
-	c, err := req.controller(source, p.Controller)
-	if err != nil {
-		return err
-	}
-	if err := req.PlanBy(&p, source, c); err != nil {
+	p := Plan{Object: s, Controller: c.Name, CreatedAt: req.Now()}
+	if err := req.PlanBy(&p, t.Source, c); err != nil {
 		return err
 	}
 	if req.IsFragment() {
@@ -136,22 +132,9 @@ func showPlan(req *Request) error {
 		Data: p})
 }
 
-// controller returns a controller of a process that the user may see.
-func (req *Request) controller(source inspect.Source, name string) (*inspect.Controller, error) {
-	all, err := req.Processes.Controllers(req.Context(), source)
-	if err != nil {
-		return nil, err
-	}
-	for i := range all {
-		if c := &all[i]; c.Name == name && req.CanSee(c) {
-			return c, nil
-		}
-	}
-	return nil, cmp.Or(req.AccessError(), web.NotFound("There is no controller %s in process %s.", name, source.Name()))
-}
-
 // PlanBy makes the plan of a controller if the user may read its child kinds. It is shown if the user may read all
-// objects in it, which are known only afterwards.
+// objects in it, which are known only afterwards. The process plans with its own permissions, so plans are logged and
+// limited per user.
 func (req *Request) PlanBy(p *Plan, source inspect.Source, c *inspect.Controller) error {
 	for _, kind := range c.Children {
 		if in := kind.Within(p.Namespace); !req.CanRead(kind, in) {
@@ -159,8 +142,34 @@ func (req *Request) PlanBy(p *Plan, source inspect.Source, c *inspect.Controller
 			return nil
 		}
 	}
-	return req.makePlan(p, source)
+	user := req.User.Name
+	if !req.pages.plans.Acquire(user) {
+		req.W.Header().Set("Retry-After", web.RetryAfterSeconds)
+		return &web.Problem{
+			Status: http.StatusTooManyRequests, Title: "Too many plans",
+			Text: fmt.Sprintf("Too many plans are running: the limit is %d per user and %d in total.", maxPlans, maxTotalPlans),
+			Hint: "Try again in a moment.",
+		}
+	}
+	defer req.pages.plans.Release(user)
+	ctx, cancel := context.WithTimeout(req.Context(), planTimeout)
+	defer cancel()
+	began := time.Now()
+	plan, err := source.Plan(ctx, p.Controller, p.Ref, p.Edited)
+	req.Log.Info("planned for a dashboard user", "user", user, "controller", p.Controller, "process", source.Name(),
+		"resource", p.Resource(), "namespace", p.Namespace, "name", p.Name, "took", time.Since(began).String(), "failed", err != nil)
+	if err != nil {
+		p.Fault, p.NotManaged = describeFault(err.Error(), record.FaultOf(err), planFailedTitle), errors.Is(err, failure.ErrNotFound)
+		return nil
+	}
+	p.setPlan(&plan, req.UsesOwnCredentials(), req.CanRead)
+	return nil
 }
+
+const planFailedTitle = "Plan failed"
+
+// planTimeout is that of a plan, which calls hooks.
+const planTimeout = 70 * time.Second
 
 // Fail shows that there is no plan because of an error.
 func (p *Plan) Fail(err error) { p.Fault = describeFault(err.Error(), nil, planFailedTitle) }
@@ -214,35 +223,3 @@ func planClass(line string) string {
 	}
 	return ""
 }
-
-// planTimeout is that of a plan, which calls hooks.
-const planTimeout = 70 * time.Second
-
-// makePlan makes a plan in the process, which uses the permissions of the process. So it is
-// logged and limited per user.
-func (req *Request) makePlan(p *Plan, source inspect.Source) error {
-	user := req.User.Name
-	if !req.pages.plans.Acquire(user) {
-		req.W.Header().Set("Retry-After", web.RetryAfterSeconds)
-		return &web.Problem{
-			Status: http.StatusTooManyRequests, Title: "Too many plans",
-			Text: fmt.Sprintf("Too many plans are running: the limit is %d per user and %d in total.", maxPlans, maxTotalPlans),
-			Hint: "Try again in a moment.",
-		}
-	}
-	defer req.pages.plans.Release(user)
-	ctx, cancel := context.WithTimeout(req.Context(), planTimeout)
-	defer cancel()
-	began := time.Now()
-	plan, err := source.Plan(ctx, p.Controller, p.Ref, p.Edited)
-	req.Log.Info("planned for a dashboard user", "user", user, "controller", p.Controller, "process", source.Name(),
-		"resource", p.Resource(), "namespace", p.Namespace, "name", p.Name, "took", time.Since(began).String(), "failed", err != nil)
-	if err != nil {
-		p.Fault, p.NotManaged = describeFault(err.Error(), inspect.FaultOf(err), planFailedTitle), errors.Is(err, failure.ErrNotFound)
-		return nil
-	}
-	p.setPlan(&plan, req.UsesOwnCredentials(), req.CanRead)
-	return nil
-}
-
-const planFailedTitle = "Plan failed"

@@ -14,13 +14,11 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
-// runExport is what a user can take away from a run.
 type runExport struct {
 	// RunURL is the whole run, CaseURL its calls as cases of `setpoint test`; "" without calls.
 	RunURL, CaseURL string
 }
 
-// exportOf returns the exports of a run.
 func exportOf(s *Object, run *inspect.Run) (all runExport) {
 	in := "?" + url.Values{"in": {run.Process}}.Encode()
 	below := func(name string) string { return s.URL("runs", strconv.FormatUint(run.ID, 10), name) + in }
@@ -52,7 +50,6 @@ func downloadCase(req *Request) error {
 	})
 }
 
-// downloadFromRun sends a file to save.
 func (req *Request) downloadFromRun(tokens bool, render func(*Object, *inspect.Run) (name string, text []byte, err error)) error {
 	s, err := req.loadObject()
 	if err != nil {

@@ -11,13 +11,11 @@ type fault struct {
 	inspect.Advice
 	// Text is the full error.
 	Text string
-	// Response is the response of the hook, as far as it was kept. Path is the field that the
-	// error is about.
+	// Response is the response of the hook, as far as it was kept. Path is the field that the error is about.
 	Response, Path string
 }
 
-// describeFault returns a fault with a title and advice. If nothing but the text is known, it
-// has the default title.
+// describeFault returns a fault with a title and advice. If nothing but the text is known, it has the default title.
 func describeFault(text string, of *inspect.Fault, defaultTitle string) *fault {
 	f := &fault{Advice: inspect.AdviceFor(of), Text: text}
 	f.Title = cmp.Or(f.Title, defaultTitle)

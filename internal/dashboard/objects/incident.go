@@ -48,7 +48,6 @@ type logicVersions struct {
 	Elsewhere bool
 }
 
-// Changed reports that the versions differ.
 func (v logicVersions) Changed() bool { return v.From != v.To }
 
 // logicVersionsOf compares the versions in the responses of two calls. A call that failed has no response:
@@ -61,11 +60,7 @@ func (l *Loader) logicVersionsOf(before, after *inspect.Call, later *inspect.Run
 	if to, known := timeline.LogicVersion(after); known {
 		return logicVersions{From: from, To: to}
 	}
-	source, err := l.Source(later.Process)
-	if err != nil {
-		return logicVersions{}
-	}
-	if c, err := l.controller(source, later.Controller); err == nil && c.LogicVersion != "" {
+	if t, c, err := l.Controller(later.Process, later.Controller); err == nil && t.Err == nil && c.LogicVersion != "" {
 		return logicVersions{From: from, To: c.LogicVersion, Elsewhere: true}
 	}
 	return logicVersions{}
@@ -127,20 +122,14 @@ func (l *Loader) compare(s *Object, earlier, run *inspect.Run) (c comparison) {
 	case len(c.before.Request) == 0 || len(c.after.Request) == 0:
 		c.UnknownReason = "A request is no longer in memory."
 	default:
-		parts, err := diff.Requests(c.before.Request, c.after.Request)
-		if err != nil {
+		var err error
+		if c.Objects, err = objectChangesBetween(s, c.before, c.after, good.Began, &bad); err != nil {
 			c.UnknownReason = "The requests are " + diff.ErrTooLarge.Error() + "."
-			return c
 		}
-		slices.SortStableFunc(parts, func(a, b diff.ObjectChange) int {
-			return cmp.Compare(triggerRank(&a, bad.Causes), triggerRank(&b, bad.Causes))
-		})
-		c.Objects = newObjectChanges(s, parts, good.Began, bad.Began)
 	}
 	return c
 }
 
-// comparePage is the data of the comparison of a run with an earlier one.
 type comparePage struct {
 	*Object
 	Earlier, Later entry

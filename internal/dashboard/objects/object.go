@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
@@ -21,10 +23,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
-// objectPage is the data of an object's page.
 type objectPage struct {
 	*Object
 	Owners  []owner
@@ -76,7 +78,6 @@ func (req *Request) renderObject(limit int) error {
 	})
 }
 
-// setDeletion sets what is known about the deletion of the object.
 func (p *objectPage) setDeletion(runs []inspect.Run) {
 	switch at := p.Meta.DeletionTimestamp; {
 	case p.Deleted && timeline.NeverStored(runs):
@@ -127,19 +128,20 @@ func (p objectPage) HasRun() bool {
 	return slices.ContainsFunc(p.States, func(c stateView) bool { return !c.Ran.IsZero() })
 }
 
+// ownConditions are the types of the conditions that Setpoint sets on objects.
+var ownConditions = append(plan.OwnConditions[:], composite.ConditionUpdated, trigger.ConditionHandled)
+
 // Ours reports whether Setpoint sets conditions of a type on the object, or is a source of its events.
 func (p objectPage) Ours(of string) bool {
 	return slices.Contains(admission.ControllerGroups(), p.Group) ||
-		slices.Contains([]string{"Synced", "Reconciling", "Stalled", "Updated", "Handled"}, of) ||
+		slices.Contains(ownConditions, of) ||
 		slices.ContainsFunc(p.States, func(c stateView) bool { return strings.HasPrefix(c.Process+"-", of+"-") })
 }
 
-// addWarnings adds distinct warnings.
 func (p *objectPage) addWarnings(why ...string) {
 	p.Warnings = lists.Union(p.Warnings, why)
 }
 
-// owner is an owner of the object.
 type owner struct {
 	object.Ref
 	Controller bool
@@ -218,8 +220,7 @@ func buildTree(ctx context.Context, ref object.Ref, states []inspect.ObjectState
 	return t, err
 }
 
-// Summary returns how many children are current. The health of children of suspended
-// controllers is unknown.
+// Summary returns how many children are current. The health of children of suspended controllers is unknown.
 func (t tree) Summary() string {
 	if t.Unknown == 0 {
 		return fmt.Sprintf("%d of %d current", t.Current, t.Total)
@@ -230,7 +231,6 @@ func (t tree) Summary() string {
 	return fmt.Sprintf("%d of %d current, health of %d unknown", t.Current, t.Total, t.Unknown)
 }
 
-// incompleteMessage returns why a part of a tree is missing.
 func incompleteMessage(err error) string {
 	if right, is := userclient.MissingPermission(err); is {
 		return "Incomplete: forbidden: " + right.Missing() + "."
@@ -247,7 +247,6 @@ func severity(health string) int {
 	return len(order)
 }
 
-// stateView is the state of an object according to one controller.
 type stateView struct {
 	inspect.ObjectState
 	// Declared is the manifest of the controller, if it has one.
@@ -257,27 +256,25 @@ type stateView struct {
 	FailureURL string
 	// Incident is what happened since the last good run; nil if the object does not fail.
 	Incident *incident
-	// Standby reports that another process does the work. Lost says why the process does not
-	// respond; nil if it does.
+	// Standby reports that another process does the work. Lost says why the process does not respond; nil if it does.
 	Standby bool
 	Lost    *processes.Lost
 }
 
 // ShownState returns the state as the page shows it. The process of a standby, of a suspended
 // controller, or that has ended knows of none.
-func (c stateView) ShownState() string {
+func (c stateView) ShownState() inspect.State {
 	switch {
 	case c.Lost != nil:
-		return string(c.Lost.State)
+		return c.Lost.State
 	case c.Suspended:
-		return string(processes.Suspended)
+		return processes.Suspended
 	case c.Standby && c.State == inspect.StateUnknown:
-		return string(processes.Standby)
+		return processes.Standby
 	}
-	return string(c.State)
+	return c.State
 }
 
-// managingProcesses returns the processes that manage the object.
 func (req *Request) managingProcesses(states []inspect.ObjectState) []processes.Info {
 	if len(states) == 0 {
 		return nil
@@ -299,7 +296,6 @@ func controllerOf(state *inspect.ObjectState, all []processes.Info) inspect.Cont
 	return inspect.Controller{}
 }
 
-// caveats returns what processes do not know.
 func caveats(all []processes.Info) (found []string) {
 	for i := range all {
 		if caveat := all[i].Process.Caveat(); caveat != "" && all[i].Lost == nil {
@@ -313,13 +309,10 @@ func caveats(all []processes.Info) (found []string) {
 func (s *Object) stateViews(states []inspect.ObjectState, all []processes.Info, runs []inspect.Run) []stateView {
 	views := make([]stateView, 0, len(states))
 	for _, state := range states {
-		view := stateView{ObjectState: state}
-		for i := range all {
-			if t := &all[i]; t.Source.Name() == state.Process {
-				view.Lost, view.Standby = t.Lost, t.Process.IsStandby()
-			}
+		view := stateView{ObjectState: state, Declared: controllerOf(&state, all).Declared}
+		if i := slices.IndexFunc(all, func(t processes.Info) bool { return t.Source.Name() == state.Process }); i >= 0 {
+			view.Lost, view.Standby = all[i].Lost, all[i].Process.IsStandby()
 		}
-		view.Declared = controllerOf(&state, all).Declared
 		if state.State == inspect.StateFailing && state.Error != "" {
 			view.Fault = describeFault(state.Error, state.Fault, runFailedTitle)
 			view.FailureURL = s.failureURL(&state, runs)
@@ -329,8 +322,7 @@ func (s *Object) stateViews(states []inspect.ObjectState, all []processes.Info, 
 	return views
 }
 
-// failureURL returns the page of the last run of a controller if it failed; "" if it did not.
-// Reviews are no runs.
+// failureURL returns the page of the last run of a controller if it failed; "" if it did not. Reviews are no runs.
 func (s *Object) failureURL(state *inspect.ObjectState, runs []inspect.Run) string {
 	for i := range runs {
 		run := &runs[i]
@@ -345,10 +337,6 @@ func (s *Object) failureURL(state *inspect.ObjectState, runs []inspect.Run) stri
 	return ""
 }
 
-// ControllerName returns the last part of the controller's name.
-func (c stateView) ControllerName() string { return processes.ShortName(c.Controller) }
-
-// yamlPage is the data of the YAML tab.
 type yamlPage struct {
 	*Object
 	// Text is the object without its managed fields, which ManagedFields has.
@@ -358,7 +346,6 @@ type yamlPage struct {
 	Truncated bool
 }
 
-// maxYAMLBytes is how much of an object is shown.
 const maxYAMLBytes = 1 << 20
 
 func showObjectYAML(req *Request) error {

@@ -535,3 +535,15 @@ func TestRunsWithoutHistory(t *testing.T) {
 	body := renderPage(t, "object", p)
 	wantTexts(t, body, "History is no longer in memory", "!Not reconciled yet")
 }
+
+// A diff has objects that the user cannot get by their names, without what replaces their fields.
+func TestHiddenObjectsInDiffs(t *testing.T) {
+	const hidden = `{"hidden":"` + inspect.Redacted + `","kind":"Pod","metadata":{"name":"a"}}`
+	var same, other Body
+	same.compare(json.RawMessage(hidden), json.RawMessage(hidden))
+	other.compare(json.RawMessage(hidden), json.RawMessage(strings.Replace(hidden, `"a"`, `"b"`, 1)))
+	text := other.Diff.Signed()
+	if same.EmptyReason != "No differences in what you can get." || !other.Hidden || strings.Contains(text, inspect.Redacted) {
+		t.Errorf("says %q, shows %s", same.EmptyReason, text)
+	}
+}

@@ -16,14 +16,12 @@ type Pages struct {
 	changes *cache.LRUExpireCache
 }
 
-// Plans call hooks and list objects, so few run at a time: maxPlans of one user and
-// maxTotalPlans of all.
+// Plans call hooks and list objects, so few run at a time: maxPlans of one user and maxTotalPlans of all.
 const (
 	maxPlans      = 2
 	maxTotalPlans = 8
 )
 
-// maxCachedChanges limits the runs whose object changes are kept.
 const maxCachedChanges = 500
 
 // New returns the pages of objects.

@@ -3,6 +3,7 @@ package objects
 import (
 	"encoding/json"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -22,7 +23,6 @@ type RunPage struct {
 	Export runExport
 }
 
-// stepView is one step of a run.
 type stepView struct {
 	inspect.Step
 	// Bodies are the requests and responses to open.
@@ -35,7 +35,6 @@ type stepView struct {
 	Fault       *fault
 }
 
-// bodyLink links to a request or response.
 type bodyLink struct {
 	Name, URL, ID string
 	Bytes         int
@@ -49,11 +48,12 @@ type Body struct {
 	Text      string
 	Truncated bool
 	Diff      *diff.Text
+	// Hidden reports that the diff has objects of which the user may know only the names.
+	Hidden bool
 	// EmptyReason is why there is no text.
 	EmptyReason string
 }
 
-// maxBodyBytes limits the shown text.
 const maxBodyBytes = 512 << 10
 
 func showRun(req *Request) error {
@@ -132,7 +132,6 @@ func stepViews(e *entry) []stepView {
 	return views
 }
 
-// bodyParts are the parts of a call with bodies.
 var bodyParts = []struct {
 	name, label string
 	of          func(*inspect.Call) json.RawMessage
@@ -168,7 +167,6 @@ func bodyLinks(e *entry, step int, compared bool) []bodyLink {
 	return links
 }
 
-// body returns the body of a step.
 func (l *Loader) body(run *inspect.Run, step, show string) (*Body, error) {
 	i, err := strconv.Atoi(step)
 	if err != nil || i < 0 || i >= len(run.Steps) || run.Steps[i].Call == nil {
@@ -193,7 +191,6 @@ func (l *Loader) body(run *inspect.Run, step, show string) (*Body, error) {
 	return nil, web.NotFound("A call has no %q.", show)
 }
 
-// diffWithPrevious compares a part of a call with the previous call.
 func (l *Loader) diffWithPrevious(b *Body, run *inspect.Run, step int, part func(*inspect.Call) json.RawMessage) {
 	call := run.Steps[step].Call
 	earlier, _, err := l.previousCall(run, step)
@@ -204,13 +201,20 @@ func (l *Loader) diffWithPrevious(b *Body, run *inspect.Run, step int, part func
 	b.compare(part(earlier), part(call))
 }
 
-// compare sets the diff of two requests or responses.
 func (b *Body) compare(earlier, later json.RawMessage) {
 	left, cutLeft := diff.Pretty(earlier, diff.MaxBytes)
 	right, cutRight := diff.Pretty(later, diff.MaxBytes)
-	b.SetDiff(left, right, "No differences.")
+	reason := "No differences."
+	if b.Hidden = hiddenLine.MatchString(left) || hiddenLine.MatchString(right); b.Hidden {
+		left, right = hiddenLine.ReplaceAllString(left, ""), hiddenLine.ReplaceAllString(right, "")
+		reason = "No differences in what you can get."
+	}
+	b.SetDiff(left, right, reason)
 	b.Truncated = b.Truncated || cutLeft || cutRight
 }
+
+// hiddenLine marks an object that is reduced to its names.
+var hiddenLine = regexp.MustCompile(`(?m)^ *"hidden": "` + inspect.Redacted + `",?\n?`)
 
 // SetDiff sets the diff of two texts, or the reason why it is empty.
 func (b *Body) SetDiff(left, right, emptyReason string) {

@@ -115,7 +115,7 @@ func (s *runSource) Process(context.Context) (inspect.Process, error) { return s
 
 func (*runSource) Controllers(context.Context) ([]inspect.Controller, error) { return nil, nil }
 
-func (s *runSource) Run(_ context.Context, id uint64) (inspect.Run, error) {
+func (s *runSource) Run(_ context.Context, id uint64, _ bool) (inspect.Run, error) {
 	s.reads++
 	for _, run := range s.runs {
 		if run.ID == id {

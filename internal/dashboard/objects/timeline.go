@@ -42,8 +42,7 @@ type entry struct {
 	page string
 }
 
-// fetchRuns returns the runs of an object in all processes, newest first, and messages for
-// unavailable processes.
+// fetchRuns returns the runs of an object in all processes, newest first, and messages for unavailable processes.
 func (req *Request) fetchRuns(s *Object, limit int) (all []inspect.Run, missing []string) {
 	ref := s.Ref
 	ref.UID = "" // Include runs of earlier objects with the same name.
@@ -96,7 +95,6 @@ func newEntry(s *Object, of timeline.Entry) entry {
 	return e
 }
 
-// ElementID returns the stable ID of its element.
 func (e entry) ElementID() string { return runElementID(&e.Run) }
 
 func runElementID(run *inspect.Run) string {
@@ -106,31 +104,22 @@ func runElementID(run *inspect.Run) string {
 // URL returns the page of its latest run.
 func (e entry) URL() string { return cmp.Or(e.page, e.RunURL(e.Run)) }
 
-// ReviewsURL returns the reviews of the object by the controller.
 func (e entry) ReviewsURL() string {
 	return web.ReviewsURL(e.Process, e.Controller, e.Object)
 }
 
-// RunURL returns the page of one of its runs.
 func (e entry) RunURL(run inspect.Run) string { return runURL(e.of, run.Process, run.ID) }
 
 func runURL(s *Object, process string, id uint64) string {
 	return s.URL("runs", strconv.FormatUint(id, 10)) + "?" + url.Values{"in": {process}}.Encode()
 }
 
-// maxEarlier limits the listed earlier failures.
 const maxEarlier = 50
 
-// ListedEarlier returns the earlier runs to list.
 func (e entry) ListedEarlier() []inspect.Run { return e.Earlier[:min(len(e.Earlier), maxEarlier)] }
 
-// More returns the number of earlier runs that are not listed.
 func (e entry) More() int { return max(0, len(e.Earlier)-maxEarlier) }
 
-// ControllerName returns the last part of the controller's name.
-func (e entry) ControllerName() string { return processes.ShortName(e.Controller) }
-
-// effect is a write or an event of a run.
 type effect struct {
 	// Sign is "+", "~", "−" or "!". Tone is the CSS class.
 	Sign, Tone string
@@ -255,7 +244,6 @@ func timesText(n int) string {
 	return " " + strconv.Itoa(n) + " times"
 }
 
-// writeTarget describes the object of a write.
 func writeTarget(w *inspect.Write, self *object.Ref) string {
 	target := w.Object.Kind.Kind + " " + format.Shorten(w.Object.Name)
 	switch own := w.Object.Identity() == self.Identity(); {
@@ -344,7 +332,6 @@ func (l *Loader) addTriggers(s *Object, e *entry) {
 	e.Trigger = &first
 }
 
-// bodyID returns the element ID of a body.
 func bodyID(run *inspect.Run, step int, show string) string {
 	return runElementID(run) + "-" + strconv.Itoa(step) + "-" + show
 }

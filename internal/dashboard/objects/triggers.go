@@ -2,7 +2,6 @@ package objects
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -13,10 +12,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// objectChange is an object that changed between two calls.
 type objectChange struct {
 	diff.ObjectChange
 	FieldChanges
@@ -34,12 +33,10 @@ const (
 
 // runTriggers are why a run happened.
 type runTriggers struct {
-	// LeadingCauses always explain a run. ObjectChanges changed since the previous call.
-	// OtherCauses are the rest.
+	// LeadingCauses always explain a run. ObjectChanges changed since the previous call. OtherCauses are the rest.
 	LeadingCauses, OtherCauses []string
 	ObjectChanges              []objectChange
-	// OtherChanges changed too without triggering the run, such as a status that the controller
-	// wrote.
+	// OtherChanges changed too without triggering the run, such as a status that the controller wrote.
 	OtherChanges []objectChange
 }
 
@@ -67,8 +64,7 @@ func (l *Loader) triggersOf(s *Object, run inspect.Run) runTriggers {
 	return r
 }
 
-// isTrigger reports whether a change is among the causes of a run. Without causes, any change
-// may be.
+// isTrigger reports whether a change is among the causes of a run. Without causes, any change may be.
 func isTrigger(part *diff.ObjectChange, causes []string) bool {
 	return len(causes) == 0 || part.Role == "controller" || part.Type == wasCreated ||
 		slices.ContainsFunc(causes, func(cause string) bool { return matchesCause(part, cause) })
@@ -113,22 +109,17 @@ func (l *Loader) findChanges(s *Object, of inspect.Run) (found []objectChange, k
 	if earlier == nil || len(earlier.Request) == 0 {
 		return nil, true
 	}
-	parts, err := diff.Requests(earlier.Request, call.Request)
-	if err != nil {
-		return nil, true
-	}
-	// Triggers come first, since only some are shown.
-	slices.SortStableFunc(parts, func(a, b diff.ObjectChange) int {
-		return cmp.Compare(triggerRank(&a, full.Causes), triggerRank(&b, full.Causes))
-	})
-	return newObjectChanges(s, parts, since, full.Began), true
+	found, _ = objectChangesBetween(s, earlier, call, since, &full) // What is too large to compare explains nothing.
+	return found, true
 }
 
-func triggerRank(part *diff.ObjectChange, causes []string) int {
-	if isTrigger(part, causes) {
-		return 0
-	}
-	return 1
+// objectChangesBetween returns the objects that changed since an earlier call until one of a run. Triggers of the run come
+// first, since only some are shown.
+func objectChangesBetween(s *Object, earlier, later *inspect.Call, since time.Time, run *inspect.Run) ([]objectChange, error) {
+	parts, err := diff.Requests(earlier.Request, later.Request)
+	triggers := lists.Filter(parts, func(part diff.ObjectChange) bool { return isTrigger(&part, run.Causes) })
+	others := lists.Filter(parts, func(part diff.ObjectChange) bool { return !isTrigger(&part, run.Causes) })
+	return newObjectChanges(s, append(triggers, others...), since, run.Began), err
 }
 
 // wasCreated is the change type of a new object.
@@ -209,7 +200,6 @@ func significantFields(changes []inspect.Change) (shown FieldChanges) {
 	return shown
 }
 
-// maxActionFields limits the changes of a planned write.
 const maxActionFields = 30
 
 // FirstFields returns as many changes as a page shows of a write, and the number of the others.
@@ -226,8 +216,7 @@ const (
 	changeMinAge = 5 * time.Second
 )
 
-// changeKey identifies a result: the serial of the user's Client, the object, and the run. IDs
-// restart with a process.
+// changeKey identifies a result: the serial of the user's Client, the object, and the run. IDs restart with a process.
 type changeKey struct {
 	reader     uint64
 	process    string

@@ -11,8 +11,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -38,25 +43,19 @@ type Builder struct {
 	API *userclient.Client
 	// Processes report the children of Setpoint controllers.
 	Processes *Processes
-	// May reports whether the user may get objects of a kind in a namespace. The plural of
-	// the kind may be empty.
+	// May reports whether the user may get objects of a kind in a namespace. The plural of the kind may be empty.
 	May func(kind object.Kind, namespace string) bool
 	// Kinds are more kinds of objects that the root may own.
 	Kinds []object.Kind
 	// Order sorts children; by kind and name if nil.
 	Order func(a, b *Node) int
-	// Nodes limits the nodes, Queries the queries to processes, and Reads the objects read
-	// for their health.
+	// Nodes limits the nodes, Queries the queries to processes, and Reads the objects read for their health.
 	Nodes, Queries, Reads int
 }
 
-// maxDepth limits the depth of a tree, maxConcurrentQueries the parallel queries.
-const (
-	maxDepth             = 8
-	maxConcurrentQueries = 8
-)
+// maxDepth limits the depth of a tree.
+const maxDepth = 8
 
-// treeBuild is the construction of one tree.
 type treeBuild struct {
 	*Builder
 	dependents *OwnerIndex
@@ -69,8 +68,7 @@ type treeBuild struct {
 	unread int
 }
 
-// Build adds the owned objects to root, whose states are known. missing explains what the
-// tree may lack.
+// Build adds the owned objects to root, whose states are known. missing explains what the tree may lack.
 func (g *Builder) Build(ctx context.Context, root *Node, states []inspect.ObjectState) (missing []error, err error) {
 	t := &treeBuild{Builder: g, dependents: NewOwnerIndex(g.API, g.Reads), seen: map[object.Ref]bool{root.Identity(): true}}
 	t.addChildren(root, states)
@@ -91,7 +89,7 @@ func (g *Builder) Build(ctx context.Context, root *Node, states []inspect.Object
 func (t *treeBuild) query(ctx context.Context, level []*Node) error {
 	queried := t.toQuery(level)
 	states := make([][]inspect.ObjectState, len(queried))
-	userclient.InParallel(len(queried), maxConcurrentQueries, func(i int) { states[i] = t.Processes.states(ctx, queried[i].Ref) })
+	userclient.InParallel(len(queried), func(i int) { states[i] = t.Processes.states(ctx, queried[i].Ref) })
 	for i, n := range queried {
 		for j := range states[i] {
 			states[i][j] = inspect.RedactState(states[i][j], t.May)
@@ -116,7 +114,6 @@ func (t *treeBuild) toQuery(level []*Node) (found []*Node) {
 	return found
 }
 
-// addChildren adds the children in the states of a node.
 func (t *treeBuild) addChildren(n *Node, states []inspect.ObjectState) {
 	for i := range states {
 		c := &states[i]
@@ -174,8 +171,7 @@ func (t *treeBuild) addDependents(ctx context.Context, level []*Node) {
 	t.unread += t.dependents.Read(ctx, all)
 }
 
-// limit sorts the children of a level, removes those beyond the limit, and returns the next
-// level.
+// limit sorts the children of a level, removes those beyond the limit, and returns the next level.
 func (t *treeBuild) limit(level []*Node) (next []*Node) {
 	for _, n := range level {
 		slices.SortStableFunc(n.Children, func(a, b *Node) int {
@@ -194,7 +190,6 @@ func (t *treeBuild) limit(level []*Node) (next []*Node) {
 	return next
 }
 
-// missing returns what the tree may lack, and why.
 func (t *treeBuild) missing() (all []error) {
 	all = append(all, lists.Map(t.dependents.ListErrors, func(u *ListError) error { return u })...)
 	all = append(all, t.Processes.errors()...)
@@ -205,4 +200,171 @@ func (t *treeBuild) missing() (all []error) {
 		all = append(all, errors.New("the health of some objects is not shown: too many objects"))
 	}
 	return all
+}
+
+// Processes are the processes to query for one tree. A process that fails is not queried
+// again, so that one that hangs delays a tree only once.
+type Processes struct {
+	timeouts *inspect.Timeouts
+	// controllers returns the controllers of each process. It is called at most once.
+	controllers func() []inspect.Result[[]inspect.Controller]
+
+	mu     sync.Mutex
+	failed map[inspect.Source]error
+}
+
+// NewProcesses returns the processes with the given controllers.
+func NewProcesses(patience *inspect.Timeouts, controllers func() []inspect.Result[[]inspect.Controller]) *Processes {
+	return &Processes{timeouts: patience, controllers: sync.OnceValue(controllers), failed: map[inspect.Source]error{}}
+}
+
+// managing returns the processes that manage a kind and have not failed.
+func (p *Processes) managing(kind object.Kind) (found []inspect.Source) {
+	results := p.controllers()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, a := range results {
+		if a.Err != nil {
+			p.failed[a.Source] = a.Err
+		}
+		manages := func(c inspect.Controller) bool { return c.Manages(kind) }
+		if p.failed[a.Source] == nil && slices.ContainsFunc(a.Value, manages) {
+			found = append(found, a.Source)
+		}
+	}
+	return found
+}
+
+// revisionKinds returns the kinds of history objects that controllers of a kind create.
+func (p *Processes) revisionKinds(kind object.Kind) (kinds []object.Kind) {
+	for _, a := range p.controllers() {
+		for _, c := range a.Value {
+			if c.Manages(kind) {
+				kinds = append(kinds, c.RevisionKinds...)
+			}
+		}
+	}
+	return kinds
+}
+
+func (p *Processes) states(ctx context.Context, ref object.Ref) (states []inspect.ObjectState) {
+	call := func(ctx context.Context, s inspect.Source) ([]inspect.ObjectState, error) { return s.States(ctx, ref) }
+	for _, a := range inspect.QueryAll(ctx, p.timeouts, p.managing(ref.Kind), call) {
+		if a.Err != nil && !errors.Is(a.Err, failure.ErrNotFound) && ctx.Err() == nil {
+			p.mu.Lock()
+			p.failed[a.Source] = a.Err
+			p.mu.Unlock()
+		}
+		states = append(states, a.Value...)
+	}
+	return states
+}
+
+// errors returns the errors of the excluded processes.
+func (p *Processes) errors() (all []error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for s, why := range p.failed {
+		if !errors.Is(why, context.DeadlineExceeded) { // A timeout names the process.
+			why = fmt.Errorf("the process %s is unavailable: %w", s.Name(), why)
+		}
+		all = append(all, why)
+	}
+	slices.SortFunc(all, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return all
+}
+
+// OwnerIndex finds owned objects by their owner references. It lists each kind once per
+// namespace. It is for one goroutine.
+type OwnerIndex struct {
+	api     *userclient.Client
+	listed  map[listScope]bool
+	byOwner map[string][]*Node
+	// ListErrors are the failed lists.
+	ListErrors []*ListError
+	// reads is how many objects may still be read in full.
+	reads int
+}
+
+type listScope struct {
+	object.Kind
+	namespace string
+}
+
+// ListError is a failed list.
+type ListError struct {
+	object.Kind
+	Namespace string
+	error
+}
+
+// Unwrap returns the error of the request.
+func (u *ListError) Unwrap() error { return u.error }
+
+// NewOwnerIndex returns an OwnerIndex that reads at most so many objects in full.
+func NewOwnerIndex(api *userclient.Client, reads int) *OwnerIndex {
+	return &OwnerIndex{api: api, listed: map[listScope]bool{}, byOwner: map[string][]*Node{}, reads: reads}
+}
+
+// BuiltinChildKinds returns the kinds that the controllers of Kubernetes create for a kind.
+func BuiltinChildKinds(kind object.Kind) []object.Kind {
+	switch kind.Kind + "." + kind.Group {
+	case "Deployment.apps":
+		return []object.Kind{{Group: "apps", Version: "v1", Plural: "replicasets", Kind: "ReplicaSet", Namespaced: true}}
+	case "CronJob.batch":
+		return []object.Kind{{Group: "batch", Version: "v1", Plural: "jobs", Kind: "Job", Namespaced: true}}
+	case "ReplicaSet.apps", "StatefulSet.apps", "DaemonSet.apps", "Job.batch", "ReplicationController.":
+		return []object.Kind{podKind}
+	}
+	return nil
+}
+
+var podKind = object.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
+
+// Children returns the owned objects of the builtin child kinds and of more kinds.
+func (f *OwnerIndex) Children(ctx context.Context, owner object.Ref, more ...object.Kind) []*Node {
+	for _, kind := range append(BuiltinChildKinds(owner.Kind), more...) {
+		f.list(ctx, kind, owner.Namespace)
+	}
+	return f.byOwner[owner.UID]
+}
+
+// list lists a kind once in a namespace, or in all. Namespaced objects own nothing outside of their namespace.
+func (f *OwnerIndex) list(ctx context.Context, kind object.Kind, namespace string) {
+	at := listScope{kind, namespace}
+	if f.listed[at] || namespace != "" && !kind.Namespaced {
+		return
+	}
+	f.listed[at] = true
+	err := f.api.EachMetadata(ctx, kind, namespace, "", func(o *metav1.PartialObjectMetadata) { f.add(kind, o) })
+	if err != nil {
+		f.ListErrors = append(f.ListErrors, &ListError{kind, namespace, err})
+	}
+}
+
+func (f *OwnerIndex) add(kind object.Kind, o *metav1.PartialObjectMetadata) {
+	ref := object.Ref{Kind: kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)}
+	n := &Node{Child: inspect.Child{Ref: ref, Health: inspect.HealthUnknown, Created: o.CreationTimestamp.Time}}
+	if o.DeletionTimestamp != nil {
+		n.Health = inspect.HealthTerminating
+	}
+	for i := range o.OwnerReferences {
+		by := string(o.OwnerReferences[i].UID)
+		f.byOwner[by] = append(f.byOwner[by], n)
+	}
+}
+
+// Read reads the health of workloads and pods, which depends on their status. Objects that
+// cannot be read stay as they are. It returns how many were skipped because of the limit.
+func (f *OwnerIndex) Read(ctx context.Context, all []*Node) (left int) {
+	wanted := lists.Filter(all, func(n *Node) bool { return len(BuiltinChildKinds(n.Kind)) > 0 || n.Kind == podKind })
+	now := wanted[:min(len(wanted), f.reads)]
+	f.reads -= len(now)
+	userclient.InParallel(len(now), func(i int) {
+		data, _ := f.api.Get(ctx, now[i].Kind, now[i].Namespace, now[i].Name)
+		if o, err := object.Parse(data); err == nil {
+			now[i].Health, now[i].Message = inspect.HealthOf(o)
+		}
+	})
+	return len(wanted) - len(now)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -108,7 +109,7 @@ func TestHangingProcessIsQueriedOnce(t *testing.T) {
 	if err != nil || len(missing) != 1 || missing[0].Error() != "the process hung did not respond in time" {
 		t.Errorf("says %v, %v", missing, err)
 	}
-	if hung, other, well := hung.queries.Load(), other.queries.Load(), well.queries.Load(); hung > maxConcurrentQueries || other != 0 || well != 100 {
+	if hung, other, well := hung.queries.Load(), other.queries.Load(), well.queries.Load(); hung > userclient.MaxParallel || other != 0 || well != 100 {
 		t.Errorf("asked %d times who hangs, %d who does not care, and %d who does", hung, other, well)
 	}
 	for _, n := range root.Children {

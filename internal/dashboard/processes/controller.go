@@ -11,62 +11,45 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// controllerState is the state of a controller.
-type controllerState string
-
-// The states of a controller, sorted by severity.
+// The states of a controller, beside those of its process.
 const (
-	// controllerNotAccepted: the condition Accepted is False.
-	controllerNotAccepted controllerState = "Not accepted"
-	// controllerNotReady: the condition Ready is False.
-	controllerNotReady controllerState = "Not ready"
-	// controllerDeletionsHeld: the deletion guard holds deletions.
-	controllerDeletionsHeld controllerState = "Deletions held"
-	// controllerFailing: the latest reconcile failed for some objects; their number is shown.
-	controllerFailing controllerState = "failing"
-	// controllerConflicting: some objects are Conflicting.
-	controllerConflicting controllerState = "Conflicting"
-	// controllerStarting: the condition Ready is Unknown, or not there yet.
-	controllerStarting controllerState = "Starting"
-	// controllerSuspended: the spec suspends the controller.
-	controllerSuspended controllerState = "Suspended"
-	// controllerStandby: another replica leads and has the state of the objects.
-	controllerStandby controllerState = "Standby"
-	// controllerReady: none of these.
-	controllerReady controllerState = "Ready"
+	controllerNotAccepted   inspect.State = "Not accepted"
+	controllerNotReady      inspect.State = "Not ready"
+	controllerDeletionsHeld inspect.State = "Deletions held"
+	controllerFailing       inspect.State = "failing" // Their number is before it.
+	controllerStarting      inspect.State = "Starting"
+	controllerReady         inspect.State = "Ready"
 )
 
 // controllerStates are all states, by severity, with the CSS classes of their badges.
 var controllerStates = []struct {
-	controllerState
+	inspect.State
 	tone string
 }{
-	{controllerState(Crashed), "bad"}, {controllerState(Unreachable), "bad"}, {controllerNotAccepted, "bad"},
-	{controllerNotReady, "bad"}, {controllerDeletionsHeld, "bad"}, {controllerFailing, "warn"}, {controllerConflicting, "warn"},
-	{controllerStarting, "wait"}, {controllerState(Ended), "neutral"}, {controllerSuspended, "neutral"}, {controllerStandby, "neutral"},
-	{controllerReady, "good"},
+	{Crashed, "bad"}, {Unreachable, "bad"}, {controllerNotAccepted, "bad"}, {controllerNotReady, "bad"}, {controllerDeletionsHeld, "bad"},
+	{controllerFailing, "warn"}, {inspect.StateConflicting, "warn"}, {controllerStarting, "wait"}, {Ended, "neutral"},
+	{Suspended, "neutral"}, {Standby, "neutral"}, {controllerReady, "good"},
 }
 
 // ControllerStates returns all states of controllers, by severity.
 func ControllerStates() (all []string) {
 	for _, each := range controllerStates {
-		all = append(all, string(each.controllerState))
+		all = append(all, string(each.State))
 	}
 	return all
 }
 
 // Health is the state of a controller as its badge shows it.
 type Health struct {
-	// Tone is the CSS class of the badge. Rank sorts controllers by severity. State is the label
-	// without numbers.
+	// Tone is the CSS class of the badge. Rank sorts controllers by severity. State is the label without numbers.
 	Tone, Label string
 	Rank        int
-	State       controllerState
+	State       inspect.State
 	// Reason and Message come from the condition that decided.
 	Reason, Message string
 }
 
-func newHealth(state controllerState, by inspect.Condition) Health {
+func newHealth(state inspect.State, by inspect.Condition) Health {
 	h := Health{Label: string(state), State: state, Reason: by.Reason, Message: by.Message}
 	h.Rank = slices.Index(ControllerStates(), h.Label)
 	h.Tone = controllerStates[h.Rank].tone
@@ -80,7 +63,7 @@ func healthOf(c *inspect.Controller) Health {
 	case accepted.Status == "False":
 		return newHealth(controllerNotAccepted, accepted)
 	case c.Suspended:
-		return newHealth(controllerSuspended, ready)
+		return newHealth(Suspended, ready)
 	case ready.Status == "False":
 		return newHealth(controllerNotReady, ready)
 	case ready.Status != "True":
@@ -92,7 +75,7 @@ func healthOf(c *inspect.Controller) Health {
 		h.Label = format.Count(c.Failing) + " " + h.Label
 		return h
 	case c.Conflicting > 0:
-		return newHealth(controllerConflicting, c.Condition(v1alpha1.ConditionConflicting))
+		return newHealth(inspect.StateConflicting, c.Condition(v1alpha1.ConditionConflicting))
 	}
 	return newHealth(controllerReady, inspect.Condition{})
 }
@@ -119,9 +102,9 @@ func NewControllerRow(c *inspect.Controller, t *Info) ControllerRow {
 	row.Standby = t.Process.IsStandby() && !c.AllReplicas
 	switch {
 	case t.Lost != nil:
-		row.Health = newHealth(controllerState(t.Lost.State), inspect.Condition{Message: t.Lost.Reason})
+		row.Health = newHealth(t.Lost.State, inspect.Condition{Message: t.Lost.Reason})
 	case row.Standby && c.Declared == nil && row.Health.Tone != "bad":
-		row.Health = newHealth(controllerStandby, inspect.Condition{Message: t.Process.Caveat()})
+		row.Health = newHealth(Standby, inspect.Condition{Message: t.Process.Caveat()})
 	}
 	return row
 }
@@ -142,8 +125,7 @@ func Troubled(all []Info, kind object.Kind) (found []ControllerRow) {
 // ShortName returns the name that the user gave a controller.
 func ShortName(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
-// typeLabel returns a label such as "CompositeController · setpoint.dev" or "Go program
-// guitar".
+// typeLabel returns a label such as "CompositeController · setpoint.dev" or "Go program guitar".
 func typeLabel(c *inspect.Controller) string {
 	if c.Declared == nil {
 		return "Go program " + c.Process

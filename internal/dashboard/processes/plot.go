@@ -20,8 +20,7 @@ type Plot struct {
 	Values []float64
 }
 
-// Plots returns the plots of a series: runs, errors and latency. It returns nil if there is
-// no data.
+// Plots returns the plots of a series: runs, errors and latency. It returns nil if there is no data.
 func Plots(s inspect.Series) []Plot {
 	if len(s.Points) < 2 {
 		return nil
@@ -48,10 +47,13 @@ func Plots(s inspect.Series) []Plot {
 	}
 	ran := ratePlot("run", allRuns, since, over)
 	ran.Values = runs
+	median := "–"
+	if latest > 0 {
+		median = format.Duration(latest)
+	}
 	return []Plot{
 		ran, errors,
-		{Name: "Latency", Latest: durationOrDash(latest), Class: "wait", Values: took, Label: "latest median run time: " +
-			durationOrDash(latest)},
+		{Name: "Latency", Latest: median, Class: "wait", Values: took, Label: "latest median run time: " + median},
 	}
 }
 
@@ -82,14 +84,6 @@ func perMinute(n int, over time.Duration) string {
 		return "under 0.1"
 	}
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", rate), ".0")
-}
-
-// durationOrDash formats a duration; a dash for zero.
-func durationOrDash(d time.Duration) string {
-	if d == 0 {
-		return "–"
-	}
-	return format.Duration(d)
 }
 
 // plotWidth and plotHeight are the viewBox of a plot.

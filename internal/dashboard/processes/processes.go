@@ -9,18 +9,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
-// sourceTimeout is how long to wait for a process.
 const sourceTimeout = 5 * time.Second
 
 // Info is the response of one process.
@@ -34,7 +37,8 @@ type Info struct {
 	Lost *Lost
 }
 
-// Set is all processes that the dashboard shows.
+// Set is all processes that the dashboard shows. It remembers what each said last: one that ends or does not respond remains on
+// the pages, in that state.
 type Set struct {
 	// Running returns the processes that run. It is called for each page, must not block, and returns the same Source for
 	// the same process each time.
@@ -42,7 +46,11 @@ type Set struct {
 	// Timeouts limit how long to wait for processes.
 	Timeouts *inspect.Timeouts
 
-	memory memory
+	exits func() []Exit
+	now   func() time.Time
+
+	mu   sync.Mutex
+	last map[string]*ended
 }
 
 // New returns a set of processes. Exits returns those whose supervisor knows that they ended; it may be nil.
@@ -51,13 +59,8 @@ func New(running func(context.Context) []inspect.Source, exits func() []Exit, no
 		exits = func() []Exit { return nil }
 	}
 	return &Set{
-		Running: running, Timeouts: inspect.NewTimeouts(sourceTimeout), memory: memory{exits: exits, now: now, last: map[string]*ended{}},
+		Running: running, Timeouts: inspect.NewTimeouts(sourceTimeout), exits: exits, now: now, last: map[string]*ended{},
 	}
-}
-
-// Sources returns the processes, and those that have ended.
-func (p *Set) Sources(ctx context.Context) []inspect.Source {
-	return p.memory.with(p.Running(ctx))
 }
 
 // Source returns a process by name; false if it is unknown.
@@ -92,12 +95,11 @@ func (p *Set) Fetch(ctx context.Context) []Info {
 	}
 	return slices.DeleteFunc(all, func(t Info) bool {
 		_, ended := t.Source.(*ended)
-		return ended && p.memory.recall(t.Source.Name()) == nil // It runs under another name.
+		return ended && p.recall(t.Source.Name()) == nil // It runs under another name.
 	})
 }
 
-// FetchOne fetches a process. Without a response it returns what the process said last, if that is
-// known.
+// FetchOne fetches a process. Without a response it returns what the process said last, if that is known.
 func (p *Set) FetchOne(ctx context.Context, source inspect.Source) (Info, error) {
 	value, err := inspect.QueryOne(ctx, p.Timeouts, source, fetchProcess)
 	t := p.remember(ctx, &inspect.Result[Info]{Source: source, Value: value, Err: err})
@@ -114,12 +116,12 @@ func (p *Set) remember(ctx context.Context, result *inspect.Result[Info]) Info {
 	_, ended := t.Source.(*ended)
 	switch {
 	case ended:
-		t.Lost = p.memory.whyLost(t.Source.Name(), nil)
+		t.Lost = p.whyLost(t.Source.Name(), nil)
 	case t.Err == nil:
-		p.memory.note(&t)
+		p.note(&t)
 	case ctx.Err() == nil:
-		t.Lost = p.memory.whyLost(t.Source.Name(), t.Err)
-		if last := p.memory.recall(t.Source.Name()); last != nil {
+		t.Lost = p.whyLost(t.Source.Name(), t.Err)
+		if last := p.recall(t.Source.Name()); last != nil {
 			t.Process, t.Controllers = last.process, slices.Clone(last.controllers)
 		}
 	}
@@ -134,8 +136,7 @@ func fetchProcess(ctx context.Context, source inspect.Source) (t Info, err error
 	return t, err
 }
 
-// FetchAll calls all processes in parallel, and returns messages for those that are
-// unavailable.
+// FetchAll calls all processes in parallel, and returns messages for those that are unavailable.
 func FetchAll[T any](ctx context.Context, p *Set, call func(context.Context, inspect.Source) (T, error)) (found []T, missing []string) {
 	for _, a := range inspect.QueryAll(ctx, p.Timeouts, p.Sources(ctx), call) {
 		switch {
@@ -148,24 +149,14 @@ func FetchAll[T any](ctx context.Context, p *Set, call func(context.Context, ins
 	return found, missing
 }
 
-// Controllers fetches the controllers of a process.
-func (p *Set) Controllers(ctx context.Context, source inspect.Source) ([]inspect.Controller, error) {
-	return inspect.QueryOne(ctx, p.Timeouts, source, func(ctx context.Context, s inspect.Source) ([]inspect.Controller, error) {
-		return s.Controllers(ctx)
-	})
-}
-
-// State is the state of a process that does not respond.
-type State string
-
-// The states of a process that does not respond.
+// The states of a process that does not respond, and of all that it reconciles.
 const (
 	// Crashed: the process exited by itself or was killed.
-	Crashed State = "Crashed"
+	Crashed inspect.State = "Crashed"
 	// Ended: the process is no longer there; why is unknown.
-	Ended State = "Ended"
+	Ended inspect.State = "Ended"
 	// Unreachable: the process is there and does not respond.
-	Unreachable State = "No connection"
+	Unreachable inspect.State = "No connection"
 )
 
 // Exit is the end of a process that its supervisor knows of.
@@ -178,7 +169,7 @@ type Exit struct {
 
 // Lost says why what is known of a process is old.
 type Lost struct {
-	State State
+	State inspect.State
 	// Seen is when it last responded; zero for never. Reason is the error or the exit.
 	Seen   time.Time
 	Reason string
@@ -209,54 +200,45 @@ const (
 	lostMemory = 24 * time.Hour
 )
 
-// memory remembers what each process said last. One that ends or does not respond remains
-// on the pages, in that state.
-type memory struct {
-	exits func() []Exit
-	now   func() time.Time
-
-	mu   sync.Mutex
-	last map[string]*ended
-}
-
 // note remembers the response of a process. The same process may have had another name, which
 // depends on the others that run.
-func (m *memory) note(t *Info) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for name, each := range m.last {
+func (p *Set) note(t *Info) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name, each := range p.last {
 		if started := t.Process.Started; !started.IsZero() && started.Equal(each.process.Started) &&
 			each.process.Instance == t.Process.Instance {
-			delete(m.last, name)
+			delete(p.last, name)
 		}
 	}
-	m.last[t.Source.Name()] = &ended{name: t.Source.Name(), process: t.Process, controllers: slices.Clone(t.Controllers),
-		seen: m.now()}
+	p.last[t.Source.Name()] = &ended{name: t.Source.Name(), process: t.Process, controllers: slices.Clone(t.Controllers),
+		seen: p.now()}
 }
 
 // recall returns what a process said last; nil if that is unknown.
-func (m *memory) recall(name string) *ended {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.last[name]
+func (p *Set) recall(name string) *ended {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last[name]
 }
 
-// with adds the processes that have ended to those that run.
-func (m *memory) with(running []inspect.Source) []inspect.Source {
-	exits := m.exits()
-	m.mu.Lock()
-	defer m.mu.Unlock()
+// Sources returns the processes, and those that have ended.
+func (p *Set) Sources(ctx context.Context) []inspect.Source {
+	running := p.Running(ctx)
+	exits := p.exits()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, exit := range exits {
-		if m.last[exit.Process] == nil {
-			m.last[exit.Process] = &ended{name: exit.Process, process: inspect.Process{Name: exit.Process}}
+		if p.last[exit.Process] == nil {
+			p.last[exit.Process] = &ended{name: exit.Process, process: inspect.Process{Name: exit.Process}}
 		}
 	}
 	var lost []*ended
-	for name, each := range m.last {
+	for name, each := range p.last {
 		switch {
 		case slices.ContainsFunc(running, func(s inspect.Source) bool { return s.Name() == name }):
-		case m.now().Sub(each.seen) > lostMemory && !slices.ContainsFunc(exits, func(e Exit) bool { return e.Process == name }):
-			delete(m.last, name)
+		case p.now().Sub(each.seen) > lostMemory && !slices.ContainsFunc(exits, func(e Exit) bool { return e.Process == name }):
+			delete(p.last, name)
 		default:
 			lost = append(lost, each)
 		}
@@ -265,7 +247,7 @@ func (m *memory) with(running []inspect.Source) []inspect.Source {
 	all := slices.Clone(running)
 	for i, each := range lost {
 		if i >= maxLost {
-			delete(m.last, each.name)
+			delete(p.last, each.name)
 			continue
 		}
 		all = append(all, each)
@@ -274,15 +256,15 @@ func (m *memory) with(running []inspect.Source) []inspect.Source {
 }
 
 // whyLost returns why a process does not respond. err is its error; nil if it has ended.
-func (m *memory) whyLost(name string, err error) *Lost {
+func (p *Set) whyLost(name string, err error) *Lost {
 	l := &Lost{State: Ended}
-	if last := m.recall(name); last != nil {
+	if last := p.recall(name); last != nil {
 		l.Seen = last.seen
 	}
 	if err != nil {
 		l.State, l.Reason = Unreachable, err.Error()
 	}
-	for _, exit := range m.exits() {
+	for _, exit := range p.exits() {
 		if exit.Process == name {
 			l.State, l.Reason, l.Seen = Crashed, exit.Text, exit.At
 		}
@@ -298,25 +280,16 @@ type ended struct {
 	seen        time.Time
 }
 
-// errEnded means that a process has ended.
 func (s *ended) errEnded() error {
 	return fmt.Errorf("the process %s has ended: %w", s.name, failure.ErrNotFound)
 }
 
-// Name implements inspect.Source.
 func (s *ended) Name() string { return s.name }
 
-// Process implements inspect.Source.
 func (s *ended) Process(context.Context) (inspect.Process, error) { return s.process, nil }
 
-// Controllers implements inspect.Source.
 func (s *ended) Controllers(context.Context) ([]inspect.Controller, error) {
 	return slices.Clone(s.controllers), nil
-}
-
-// Objects implements inspect.Source.
-func (s *ended) Objects(context.Context, string, inspect.Query) (inspect.Page, error) {
-	return inspect.Page{}, s.errEnded()
 }
 
 // States implements inspect.Source. The controllers that managed the kind of an object are known.
@@ -330,32 +303,124 @@ func (s *ended) States(_ context.Context, ref object.Ref) (all []inspect.ObjectS
 	return all, nil
 }
 
-// Runs implements inspect.Source.
 func (s *ended) Runs(context.Context, object.Ref, int) ([]inspect.Run, error) { return nil, nil }
 
-// Reviews implements inspect.Source.
-func (s *ended) Reviews(context.Context, string, bool) ([]inspect.Run, error) {
-	return nil, nil
+func (s *ended) Reviews(context.Context, string, bool) ([]inspect.Run, error) { return nil, nil }
+
+func (s *ended) Objects(context.Context, string, inspect.Query) (page inspect.Page, _ error) {
+	return page, s.errEnded()
 }
 
-// Run implements inspect.Source.
-func (s *ended) Run(context.Context, uint64) (inspect.Run, error) {
-	return inspect.Run{}, s.errEnded()
+func (s *ended) Run(context.Context, uint64, bool) (run inspect.Run, _ error) {
+	return run, s.errEnded()
 }
 
-// Plan implements inspect.Source.
-func (s *ended) Plan(context.Context, string, object.Ref, json.RawMessage) (inspect.Plan, error) {
-	return inspect.Plan{}, s.errEnded()
+func (s *ended) Plan(context.Context, string, object.Ref, json.RawMessage) (plan inspect.Plan, _ error) {
+	return plan, s.errEnded()
 }
 
-// SetLogLevel implements inspect.Source.
+func (s *ended) Record(context.Context, recording.Filter, io.Writer) error { return s.errEnded() }
+
 func (s *ended) SetLogLevel(context.Context, string) error { return s.errEnded() }
 
-// Diagnostic implements inspect.Source.
 func (s *ended) Diagnostic(context.Context, string) ([]byte, error) { return nil, s.errEnded() }
 
 // Await implements inspect.Source. Nothing changes any more.
 func (s *ended) Await(ctx context.Context, _ uint64) (uint64, error) {
 	<-ctx.Done()
 	return 0, ctx.Err()
+}
+
+// The states of objects that no process reconciles. Only the dashboard has them: a process reports StateUnknown.
+const (
+	// Suspended says that the controller of the object is suspended: it watches nothing.
+	Suspended inspect.State = "Suspended"
+	// Standby says that another replica leads, and reconciles the object.
+	Standby inspect.State = "Standby"
+)
+
+// Unwatched returns the state of objects whose controller watches nothing; "" if it does.
+func Unwatched(t *Info, c *inspect.Controller) inspect.State {
+	switch {
+	case c.Suspended:
+		return Suspended
+	case t.Lost != nil:
+		return t.Lost.State
+	}
+	return ""
+}
+
+// ObjectStates returns the states to filter by.
+func ObjectStates() []string {
+	all := append(inspect.States(), Standby, Suspended, Crashed, Unreachable, Ended)
+	return lists.Map(all, func(s inspect.State) string { return string(s) })
+}
+
+// ShowStandby shows states that a standby does not know as such.
+func ShowStandby(all []inspect.ObjectState) {
+	for i := range all {
+		if all[i].State == inspect.StateUnknown {
+			all[i].State = Standby
+		}
+	}
+}
+
+// Managing returns the controllers that manage a kind.
+func Managing(all []Info, kind object.Kind) []inspect.Controller {
+	return lists.FlatMap(all, func(t Info) []inspect.Controller {
+		return lists.Filter(t.Controllers, func(c inspect.Controller) bool { return c.Manages(kind) })
+	})
+}
+
+// MayManage reports whether a process that does not respond may have a controller of a kind.
+func (t *Info) MayManage(kind object.Kind) bool {
+	manages := func(c inspect.Controller) bool { return c.Manages(kind) }
+	return t.Lost != nil && (len(t.Controllers) == 0 || slices.ContainsFunc(t.Controllers, manages))
+}
+
+// Visible returns processes with the controllers that a user may see.
+func Visible(all []Info, can inspect.AccessCheck) []Info {
+	found := make([]Info, len(all))
+	for i, t := range all {
+		found[i] = t
+		found[i].Controllers = userclient.FilterAllowed(t.Controllers, func(c *inspect.Controller) bool {
+			if !inspect.CanView(c, can) {
+				return false
+			}
+			*c = inspect.RedactController(*c, can)
+			return true
+		})
+	}
+	return found
+}
+
+// planner is a controller that may plan for an object, in its process.
+type planner struct {
+	Source     inspect.Source
+	Controller inspect.Controller
+}
+
+// PlannersOf returns the controllers of a kind that the user may see, each in one process, and
+// the number of the others.
+func PlannersOf(known []Info, kind object.Kind, can inspect.AccessCheck) (all []planner, hidden int) {
+	seen := map[string]bool{}
+	standby := func(t Info) bool { return t.Process.IsStandby() } // A leader knows more.
+	leaders := slices.DeleteFunc(slices.Clone(known), standby)
+	for _, t := range append(leaders, lists.Filter(known, standby)...) {
+		if t.Lost != nil {
+			continue
+		}
+		for _, c := range t.Controllers {
+			switch {
+			case seen[c.Name] || c.AllReplicas || !c.Manages(kind):
+				continue
+			case inspect.CanView(&c, can):
+				all = append(all, planner{t.Source, c})
+			default:
+				hidden++
+			}
+			seen[c.Name] = true
+		}
+	}
+	return all, hidden
 }

@@ -13,9 +13,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
-// MainCall returns the call that explains a run, and its step: the first call for the
-// latest revision that is not customize. Later calls see what the run itself did. It is nil
-// if there is none.
+// MainCall returns the call that explains a run, and its step: the first call for the latest revision that is not
+// customize. Later calls see what the run itself did. It is nil if there is none.
 func MainCall(steps []inspect.Step) (hookCall *inspect.Call, at int) {
 	for i, step := range steps {
 		if step.Call != nil && step.Call.Name != "customize" && (step.Call.Revision == nil || !step.Call.Revision.Previous) {
@@ -25,8 +24,7 @@ func MainCall(steps []inspect.Step) (hookCall *inspect.Call, at int) {
 	return nil, 0
 }
 
-// RepeatLabel says why a run repeats a call: "again", or "again, after its writes"; "" for
-// the first call.
+// RepeatLabel says why a run repeats a call: "again", or "again, after its writes"; "" for the first call.
 func RepeatLabel(steps []inspect.Step, at int) string {
 	hookCall := steps[at].Call
 	for i := at - 1; i >= 0; i-- {
@@ -43,9 +41,9 @@ func RepeatLabel(steps []inspect.Step, at int) string {
 // RevisionLabel names the revision in a request, such as "former revision 2"; "" if the run
 // uses the latest revision only.
 func RevisionLabel(steps []inspect.Step, hookCall *inspect.Call) string {
-	former := func(s inspect.Step) bool { return s.Call != nil && s.Call.Revision != nil && s.Call.Revision.Previous }
+	previous := func(s inspect.Step) bool { return s.Call != nil && s.Call.Revision != nil && s.Call.Revision.Previous }
 	switch {
-	case hookCall.Revision == nil || !slices.ContainsFunc(steps, former):
+	case hookCall.Revision == nil || !slices.ContainsFunc(steps, previous):
 		return ""
 	case hookCall.Revision.Previous:
 		return "former revision " + strconv.FormatInt(hookCall.Revision.Number, 10)
@@ -66,8 +64,7 @@ func NeverStored(runs []inspect.Run) bool {
 	return inspect.LastDenial(runs) != nil
 }
 
-// Decision returns the decision of a review, such as "Creation denied"; "" for other runs
-// and failed reviews.
+// Decision returns the decision of a review, such as "Creation denied"; "" for other runs and failed reviews.
 func Decision(run *inspect.Run) string {
 	r := run.Review()
 	if r == nil || run.Error != "" {
@@ -80,13 +77,11 @@ func Decision(run *inspect.Run) string {
 	switch {
 	case r.Denied:
 		return what + " denied"
-	case run.Outcome == mutated:
+	case run.Outcome == inspect.ReviewMutated:
 		return what + " mutated and allowed"
 	}
 	return what + " allowed"
 }
-
-const mutated = "mutated"
 
 // newObjectAge is the age up to which an object counts as just created.
 const newObjectAge = time.Minute

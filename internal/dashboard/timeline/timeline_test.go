@@ -65,8 +65,8 @@ func TestEqualRetriesAreGrouped(t *testing.T) {
 	}
 }
 
-func call(revision string, number int64, former bool) inspect.Step {
-	return inspect.Step{Call: &inspect.Call{Name: "sync", Revision: &inspect.Revision{Name: revision, Number: number, Previous: former}}}
+func call(revision string, number int64, previous bool) inspect.Step {
+	return inspect.Step{Call: &inspect.Call{Name: "sync", Revision: &inspect.Revision{Name: revision, Number: number, Previous: previous}}}
 }
 
 // Fault U1: during a rolling update a run calls the hook once for each revision of the

@@ -1,13 +1,13 @@
 // Package userclient makes requests to the API server as a user.
 //
-// It contains all requests of the dashboard and some of the CLI: kinds, objects, tables,
-// writes, events, dependents, watches, permissions and schemas, and readable errors. Each
-// request uses the token of the user or impersonation, so that RBAC decides. Pages and sessions
-// belong elsewhere.
+// It contains all requests of the dashboard and some of the CLI: kinds, objects, tables, writes, events, dependents,
+// watches, permissions and schemas, and readable errors. Each request uses the token of the user or impersonation, so
+// that RBAC decides. Pages and sessions belong elsewhere.
 package userclient
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -31,8 +31,7 @@ type User struct {
 	Groups []string
 	// Token is the bearer token of the user.
 	Token string
-	// OwnCredentials uses the credentials of the process. A user without them and without a
-	// Token is impersonated.
+	// OwnCredentials uses the credentials of the process. A user without them and without a Token is impersonated.
 	OwnCredentials bool
 }
 
@@ -48,8 +47,7 @@ type Cluster struct {
 	clients *lru.Cache
 	serials uint64
 
-	// OnWrite, if set, is called after each write except dry runs. It must be set before the
-	// first use.
+	// OnWrite, if set, is called after each write except dry runs. It must be set before the first use.
 	OnWrite func(user, verb string, ref object.Ref, err error, took time.Duration)
 }
 
@@ -92,7 +90,6 @@ func (c *Cluster) As(u User) (*Client, error) {
 // Drop removes a user and the token from the cache.
 func (c *Cluster) Drop(u User) { c.clients.Remove(u.key()) }
 
-// configFor returns the REST configuration of a user.
 func (c *Cluster) configFor(u User) *rest.Config {
 	switch {
 	case u.OwnCredentials:
@@ -140,5 +137,26 @@ func (r requester) Username(ctx context.Context) (string, error) {
 	return review.Status.UserInfo.Username, err
 }
 
-// anonymousUser is the user of requests without credentials.
 const anonymousUser = "system:anonymous"
+
+const maxClients = 256
+
+// clientKey identifies a user. It is a digest, since it includes the token.
+type clientKey [sha256.Size]byte
+
+func (u User) key() clientKey {
+	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q %v", u.Name, u.Groups, u.Token, u.OwnCredentials))
+}
+
+// Client is the API server as one user.
+type Client struct {
+	requester
+	cluster *Cluster
+	user    User
+	// access has the accessResults of accessKeys.
+	access *cache.LRUExpireCache
+	serial uint64
+}
+
+// Serial returns a number that is unique in the process. Caches use it as a key without keeping the token in memory.
+func (c *Client) Serial() uint64 { return c.serial }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
@@ -130,7 +131,7 @@ func TestUnreachable(t *testing.T) {
 	ctx := t.Context()
 	_, kind := client.Kind(ctx, "pods")
 	_, get := client.Get(ctx, guitars, "shop", "a")
-	_, table := client.Table(ctx, guitars, userclient.TableQuery{})
+	_, table := client.Table(ctx, guitars, "", metav1.ListOptions{})
 	_, create := client.Create(ctx, guitars, "shop", []byte(`{}`), userclient.WriteOptions{})
 	_, verify := c.Verify(ctx, "token")
 	_, _, schema := client.Schema(ctx, guitars)

@@ -13,7 +13,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// fieldManager is the field manager of the dashboard.
 const fieldManager = "setpoint-dashboard"
 
 // WriteOptions configure a creation or a patch.

@@ -26,7 +26,6 @@ type Action struct {
 	Danger bool
 }
 
-// disabledReasons returns why actions are disabled.
 func disabledReasons(actions []Action) (all []string) {
 	for _, a := range actions {
 		if a.DisabledReason != "" {

@@ -11,8 +11,7 @@ import (
 	"strings"
 )
 
-// Templates are those of the pages by name. Each includes the blocks of layout.html and of
-// parts.
+// Templates are those of the pages by name. Each includes the blocks of layout.html and of parts.
 type Templates map[string]*template.Template
 
 // ParseTemplates parses the files of package templates.
@@ -66,6 +65,5 @@ func LoadAssets(files fs.FS) (Assets, error) {
 	})
 }
 
-// Link returns the URL of a file. It contains a hash of the content, so that browsers may cache
-// the file forever.
+// Link returns the URL of a file. It contains a hash of the content, so that browsers may cache the file forever.
 func (a Assets) Link(name string) string { return "/assets/" + a[name].hash + "/" + name }

@@ -34,8 +34,7 @@ type ListSpec[T any] struct {
 	// filter but "All" selects.
 	States []string
 	State  func(*T) string
-	// Columns are the columns, and Default is the order without one in the URL. Rows that are
-	// equal keep their places.
+	// Columns are the columns, and Default is the order without one in the URL. Rows that are equal keep their places.
 	Columns []ListColumn[T]
 	Default string
 	// Texts are what the text filter searches; nil for a list without one.
@@ -122,7 +121,10 @@ type ListView struct {
 
 // NewListView reads what the URL selects.
 func (req *Request) NewListView(v ListView) ListView {
-	v.at, v.Counts, v.Offset = *req.R.URL, map[string]int{}, req.offset()
+	v.at, v.Counts = *req.R.URL, map[string]int{}
+	if at, err := strconv.Atoi(req.Query("offset")); err == nil && at > 0 {
+		v.Offset = at - at%PageSize
+	}
 	v.Text, v.Reverse = strings.ToLower(req.Query("q")), req.Query("reverse") != ""
 	if wanted := req.Query(v.parameter); wanted != "" {
 		at := slices.IndexFunc(v.states, func(state string) bool { return strings.EqualFold(state, wanted) })
@@ -154,21 +156,12 @@ func (v *ListView) Clamp() {
 	}
 }
 
-// offset returns the first item of the page in the URL.
-func (req *Request) offset() int {
-	if at, err := strconv.Atoi(req.Query("offset")); err == nil && at > 0 {
-		return at - at%PageSize
-	}
-	return 0
-}
-
 // Path returns the path of the list without filters.
 func (v *ListView) Path() string { return v.at.EscapedPath() }
 
 // Filtered reports whether a filter hides rows.
 func (v *ListView) Filtered() bool { return v.Matching < v.Total }
 
-// hiddenField is a parameter that a filter form keeps.
 type hiddenField struct{ Name, Value string }
 
 // HiddenFields returns the state and the order, which the form of the other filters keeps.

@@ -50,7 +50,6 @@ func BadRequest(text string, args ...any) error {
 	return &Problem{Status: http.StatusBadRequest, Title: "Bad request", Text: fmt.Sprintf(text, args...)}
 }
 
-// problemPage is the name of the template.
 const problemPage = "problem"
 
 // ProblemOf is the one place where errors become problems.
@@ -61,23 +60,21 @@ func ProblemOf(err error) *Problem {
 	if several, ok := errors.AsType[*userclient.AmbiguousError](err); ok {
 		return &Problem{Status: http.StatusBadRequest, Title: "Ambiguous kind", Text: format.Capitalize(several.Error()) + "."}
 	}
+	problem := func(status int, title, hint string) *Problem {
+		return &Problem{Status: status, Title: title, Text: err.Error(), Hint: hint}
+	}
+	sentence := format.Capitalize(err.Error()) + "."
 	switch {
 	case errors.Is(err, access.ErrBadForm):
 		return formProblem(err)
 	case errors.Is(err, access.ErrHost), errors.Is(err, access.ErrCrossSite), errors.Is(err, access.ErrProxyUser):
-		return &Problem{Status: http.StatusForbidden, Title: "Forbidden", Text: format.Capitalize(err.Error()) + "."}
+		return &Problem{Status: http.StatusForbidden, Title: "Forbidden", Text: sentence}
 	case errors.Is(err, form.ErrInputTooLarge):
-		return &Problem{Status: http.StatusUnprocessableEntity, Title: "Too large", Text: format.Capitalize(err.Error()) + "."}
+		return &Problem{Status: http.StatusUnprocessableEntity, Title: "Too large", Text: sentence}
 	case errors.Is(err, failure.ErrNotFound), apierrors.IsNotFound(err), apierrors.IsGone(err):
-		return &Problem{
-			Status: http.StatusNotFound, Title: "Not found", Text: err.Error(),
-			Hint: "It may have been deleted.",
-		}
+		return problem(http.StatusNotFound, "Not found", "It may have been deleted.")
 	case apierrors.IsMethodNotSupported(err):
-		return &Problem{
-			Status: http.StatusMethodNotAllowed, Title: "Not supported", Text: err.Error(),
-			Hint: "The API server does not support this for this kind.",
-		}
+		return problem(http.StatusMethodNotAllowed, "Not supported", "The API server does not support this for this kind.")
 	case apierrors.IsUnauthorized(err):
 		return &Problem{
 			Status: http.StatusUnauthorized, Title: "Signed out", Text: "The API server no longer accepts your credentials: " + err.Error(),
@@ -86,59 +83,49 @@ func ProblemOf(err error) *Problem {
 	case apierrors.IsForbidden(err):
 		return forbiddenProblem(err)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		return &Problem{Status: http.StatusUnprocessableEntity, Title: "Rejected by the API server", Text: err.Error()}
+		return problem(http.StatusUnprocessableEntity, "Rejected by the API server", "")
 	case userclient.IsUnreachable(err):
 		return &Problem{
-			Status: http.StatusServiceUnavailable, Title: "API server unreachable", AutoRetry: true,
-			Text: format.Capitalize(err.Error()) + ".",
+			Status: http.StatusServiceUnavailable, Title: "API server unreachable", AutoRetry: true, Text: sentence,
 			Hint: "This page reloads automatically when it responds.",
 		}
-	default:
-		return &Problem{Status: http.StatusInternalServerError, Title: "Internal error", Text: err.Error()}
 	}
+	return problem(http.StatusInternalServerError, "Internal error", "")
 }
 
-// formProblem returns the problem of a form that did not arrive. Nothing was changed.
+// formProblem returns the problem of a form that did not arrive.
 func formProblem(err error) *Problem {
-	if large, is := errors.AsType[*http.MaxBytesError](err); is {
-		return &Problem{
-			Status: http.StatusRequestEntityTooLarge, Title: "Request too large",
-			Text: "The form is larger than " + format.Bytes(int(large.Limit)) + ", the limit of the dashboard. Nothing was changed.",
-			Hint: "Make it smaller, or use kubectl.",
-		}
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return &Problem{
-			Status: http.StatusRequestTimeout, Title: "Request timed out", Text: "The form took too long to arrive. Nothing was changed.",
-			Hint: "Send it again, or use kubectl.",
-		}
-	}
-	return &Problem{
-		Status: http.StatusBadRequest, Title: "Bad request", Text: format.Capitalize(err.Error()) + ". Nothing was changed.",
+	p := &Problem{
+		Status: http.StatusBadRequest, Title: "Bad request", Text: format.Capitalize(err.Error()) + ".",
 		Hint: "Reload the page and send it again.",
 	}
+	if large, is := errors.AsType[*http.MaxBytesError](err); is {
+		p.Status, p.Title, p.Hint = http.StatusRequestEntityTooLarge, "Request too large", "Make it smaller, or use kubectl."
+		p.Text = "The form is larger than " + format.Bytes(int(large.Limit)) + ", the limit of the dashboard."
+	} else if errors.Is(err, os.ErrDeadlineExceeded) {
+		p.Status, p.Title, p.Hint = http.StatusRequestTimeout, "Request timed out", "Send it again, or use kubectl."
+		p.Text = "The form took too long to arrive."
+	}
+	p.Text += " Nothing was changed."
+	return p
 }
 
 // forbiddenProblem names the missing permission, or the policy that rejected the request.
 func forbiddenProblem(err error) *Problem {
-	right, missing := userclient.MissingPermission(err)
-	if !missing {
-		text, _ := userclient.DescribeError(err)
-		return &Problem{
-			Status: http.StatusForbidden, Title: "Rejected by policy", Text: text,
-			Hint: "A policy of the cluster rejected the request.",
-		}
+	if right, missing := userclient.MissingPermission(err); missing {
+		return PermissionProblem(right)
 	}
-	return PermissionProblem(right)
+	text, _ := userclient.DescribeError(err)
+	return &Problem{
+		Status: http.StatusForbidden, Title: "Rejected by policy", Text: text, Hint: "A policy of the cluster rejected the request.",
+	}
 }
 
 // PermissionProblem returns the problem of a missing permission.
 func PermissionProblem(right userclient.Permission) *Problem {
 	return &Problem{
 		Status: http.StatusForbidden, Title: "Forbidden",
-		Text:     right.Missing() + ".",
-		Hint:     "A cluster admin can grant it with:",
-		Commands: right.Commands(),
+		Text: right.Missing() + ".", Hint: "A cluster admin can grant it with:", Commands: right.Commands(),
 	}
 }
 

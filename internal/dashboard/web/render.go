@@ -3,8 +3,10 @@ package web
 import (
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"fmt"
 	"html/template"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -23,8 +25,7 @@ type Page struct {
 	Name string
 	// Section is the active item of the navigation: "overview" or "resources".
 	Title, Section string
-	// Watch also refreshes the page on changes of a resource, such as "pods", in one namespace
-	// or of one object if set.
+	// Watch also refreshes the page on changes of a resource, such as "pods", in one namespace or of one object if set.
 	Watch, Namespace, Object string
 	// Static pages do not refresh, since the user types there.
 	Static bool
@@ -65,8 +66,7 @@ func (req *Request) RenderFragment(name, block string, data any) error {
 	return req.renderBlock(&Page{Name: name, Data: data}, block)
 }
 
-// renderBlock renders a block completely before it is sent, so that an error becomes an error
-// page.
+// renderBlock renders a block completely before it is sent, so that an error becomes an error page.
 func (req *Request) renderBlock(p *Page, block string) error {
 	// A page with unknown permissions would look as if objects were missing.
 	if err := cmp.Or(req.AccessError(), req.Context().Err()); err != nil && p.Name != problemPage {
@@ -76,7 +76,7 @@ func (req *Request) renderBlock(p *Page, block string) error {
 	if template == nil {
 		return fmt.Errorf("there is no page %q", p.Name)
 	}
-	p.URL, p.Version = req.requestURI(), req.Version
+	p.URL, p.Version = req.R.URL.RequestURI(), req.Version
 	if p.SignedIn = req.User != nil; p.SignedIn && !req.UsesOwnCredentials() {
 		p.User = req.User.Name
 	}
@@ -119,6 +119,7 @@ func (s *Site) Functions() template.FuncMap {
 		"controllerURL":   ControllerURL,
 		"resourceURL":     ResourceURL,
 		"objectURL":       ObjectURL,
+		"shortName":       processes.ShortName,
 		"icon":            icon,
 	}
 }
@@ -133,7 +134,6 @@ func liveAttributes(id, here string) template.HTMLAttr {
 		escape(id), escape(here)))
 }
 
-// dict returns a map of names and values, to pass several values to a template.
 func dict(pairs ...any) map[string]any {
 	all := map[string]any{}
 	for pair := range slices.Chunk(pairs, 2) {
@@ -192,7 +192,6 @@ var icons = map[string]template.HTML{
 	"theme":   `<circle cx="8" cy="8" r="5.5"/><path d="M8 2.5v11a5.5 5.5 0 0 0 0-11z" fill="currentColor"/>`,
 }
 
-// icon renders an icon.
 func icon(name string) template.HTML {
 	return `<svg class="icon" viewBox="0 0 16 16" fill="none" stroke="currentColor" stroke-width="1.6" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true">` +
 		icons[name] + `</svg>`
@@ -204,4 +203,43 @@ func LiveURL(p *Page) string {
 		return "/live"
 	}
 	return "/live?" + url.Values{"watch": {p.Watch}, "namespace": {p.Namespace}, "name": {p.Object}}.Encode()
+}
+
+// minGzipBytes is the smallest response worth compressing.
+const minGzipBytes = 1024
+
+// write sends a response, compressed where that is safe. The compressed size of a page that
+// mixes text of an attacker with secrets leaks how much they have in common (BREACH). An
+// attacker needs another site that makes the browser load many pages, so only same-origin
+// requests and direct navigation are compressed. Public assets are compressed for everyone.
+func (req *Request) write(status int, body []byte, public bool) error {
+	header := req.W.Header()
+	header.Add("Vary", "Accept-Encoding")
+	if !public {
+		header.Add("Vary", "Sec-Fetch-Site")
+	}
+	site := req.R.Header.Get("Sec-Fetch-Site")
+	safe := public || site == "same-origin" || site == "none" // A page of the dashboard or the user made the request.
+	if len(body) >= minGzipBytes && safe && acceptsGzip(req.R) {
+		header.Set("Content-Encoding", "gzip")
+		var out bytes.Buffer
+		small, _ := gzip.NewWriterLevel(&out, gzip.BestSpeed) // BestSpeed is a valid level.
+		_, _ = small.Write(body)                              // A bytes.Buffer never fails.
+		_ = small.Close()
+		body = out.Bytes()
+	}
+	req.W.WriteHeader(max(status, http.StatusOK))
+	_, err := req.W.Write(body)
+	return err
+}
+
+func acceptsGzip(r *http.Request) bool {
+	for each := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
+		coding, parameter, _ := strings.Cut(strings.TrimSpace(each), ";")
+		if strings.EqualFold(strings.TrimSpace(coding), "gzip") {
+			quality := strings.ReplaceAll(parameter, " ", "")
+			return strings.Trim(strings.TrimPrefix(quality, "q="), "0.") != "" || quality == ""
+		}
+	}
+	return false
 }

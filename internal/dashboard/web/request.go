@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -12,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -56,11 +58,7 @@ func (req *Request) Query(name string) string { return strings.TrimSpace(req.R.U
 // Field returns a form field.
 func (req *Request) Field(name string) string { return req.R.PostFormValue(name) }
 
-// requestURI returns the path and query of the page.
-func (req *Request) requestURI() string { return req.R.URL.RequestURI() }
-
-// CheckWrite rejects cross-site requests and reads the form. The work afterwards has no
-// deadline.
+// CheckWrite rejects cross-site requests and reads the form. The work afterwards has no deadline.
 func (req *Request) CheckWrite() error {
 	if err := SetReadDeadline(req.W, time.Now().Add(formTimeout)); err != nil {
 		return err
@@ -71,8 +69,7 @@ func (req *Request) CheckWrite() error {
 	return SetReadDeadline(req.W, time.Time{})
 }
 
-// UsesOwnCredentials reports whether requests use the credentials of the process, so that no
-// sign-in is needed.
+// UsesOwnCredentials reports whether requests use the credentials of the process, so that no sign-in is needed.
 func (req *Request) UsesOwnCredentials() bool {
 	return req.User != nil && req.User.OwnCredentials
 }
@@ -135,7 +132,6 @@ func (req *Request) Redirect(to string) error {
 	return nil
 }
 
-// flashCookie holds the message for the next page.
 const flashCookie = "setpoint-flash"
 
 // Flash shows a message once, on the next page or on the page that stays open.
@@ -156,7 +152,6 @@ func (req *Request) setFlash(value string, seconds int) {
 	})
 }
 
-// takeFlash returns the message of the previous page; "" for none.
 func (req *Request) takeFlash() string {
 	cookie, err := req.R.Cookie(flashCookie)
 	if err != nil || cookie.Value == "" {
@@ -176,6 +171,25 @@ func (req *Request) Source(process string) (inspect.Source, error) {
 		return source, nil
 	}
 	return nil, NotFound("Process %s is unknown or has stopped.", process)
+}
+
+// Controller returns a controller that the user may see, and its process. What a process that does not respond said last counts.
+func (req *Request) Controller(process, name string) (*processes.Info, *inspect.Controller, error) {
+	source, err := req.Source(process)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := req.Processes.FetchOne(req.Context(), source)
+	if err != nil {
+		return nil, nil, err
+	}
+	name = strings.ReplaceAll(name, "~", "/") // See ControllerURL.
+	for i := range t.Controllers {
+		if c := &t.Controllers[i]; c.Name == name && inspect.CanView(c, req.Can) {
+			return &t, c, nil
+		}
+	}
+	return nil, nil, cmp.Or(req.AccessError(), NotFound("Process %s runs no controller %s, or you cannot get it.", process, name))
 }
 
 // RefFromURL returns the object in the URL.
@@ -199,9 +213,6 @@ func (req *Request) RefFromURL() (object.Ref, error) {
 func (req *Request) CanRead(kind object.Kind, namespace string) bool {
 	return req.Can("get", kind, "", "") || namespace != "" && req.Can("get", kind, namespace, "")
 }
-
-// CanSee reports whether the user may see a controller.
-func (req *Request) CanSee(c *inspect.Controller) bool { return inspect.CanView(c, req.Can) }
 
 // Refusal returns a message if the user may not do something.
 func (req *Request) Refusal(verb string, ref object.Ref) string {

@@ -42,7 +42,6 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.Handler.ServeHTTP(w, r)
 }
 
-// bodyTimeout is how long a request body may take to arrive.
 const bodyTimeout = 30 * time.Second
 
 // Serve handles one request, and renders its error.
@@ -74,7 +73,6 @@ type Route struct {
 	Draft bool
 }
 
-// authenticate identifies the user. It returns an error if the user may not continue.
 func (req *Request) authenticate(to Route) error {
 	limit := int64(maxFormBytes)
 	switch {
@@ -142,7 +140,6 @@ func (req *Request) problemFor(err error) *Problem {
 // RetryAfterSeconds is how soon an unavailable page reloads.
 const RetryAfterSeconds = "3"
 
-// pageNotFound handles unknown paths.
 func pageNotFound(req *Request) error { return NotFound("There is no page %s.", req.R.URL.Path) }
 
 func serveAsset(req *Request) error {

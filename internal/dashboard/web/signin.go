@@ -15,7 +15,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// signInPage is the data of the sign-in page.
 type signInPage struct {
 	// ReturnURL is the page to return to.
 	ReturnURL string
@@ -77,7 +76,7 @@ func (req *Request) returnURL() string {
 	from, err := url.Parse(cmp.Or(req.R.Header.Get("Hx-Current-Url"), req.R.Referer()))
 	switch {
 	case req.R.Method == http.MethodGet && !req.IsHTMX():
-		return req.requestURI()
+		return req.R.URL.RequestURI()
 	case err != nil || from.Host != req.R.Host:
 		return "/"
 	}

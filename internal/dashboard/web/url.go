@@ -18,9 +18,6 @@ func ControllerURL(process, name string) string {
 	return "/controllers/" + url.PathEscape(process) + "/" + url.PathEscape(strings.ReplaceAll(name, "/", "~"))
 }
 
-// Unslug returns the name of a controller in the path of a URL.
-func Unslug(text string) string { return strings.ReplaceAll(text, "~", "/") }
-
 // ResourceURL returns the page of a kind.
 func ResourceURL(k object.Kind) string { return "/resources/" + url.PathEscape(k.Resource()) }
 
@@ -45,7 +42,7 @@ func URLWith(at *url.URL, parameters ...string) string {
 	return changed.RequestURI()
 }
 
-// ReviewsURL returns the list of reviews by a controller, of one object unless that is zero.
+// ReviewsURL returns the list of reviews of an object by a controller.
 func ReviewsURL(process, controller string, of object.Ref) string {
 	at := &url.URL{Path: ControllerURL(process, controller) + "/reviews"}
 	return URLWith(at, "kind", KindValue(of.Group, of.Kind.Kind), "ns", of.Namespace, "name", of.Name)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // ProcessEntry is what a process publishes in a folder.
@@ -33,8 +34,7 @@ type ProcessEntry struct {
 	Token   string `json:"token"`
 }
 
-// uniqueNames names each process. The oldest process keeps its name; the PID is added to others
-// with the same name.
+// uniqueNames names each process. The oldest process keeps its name; the PID is added to others with the same name.
 func uniqueNames(alive []ProcessEntry) map[ProcessEntry]string {
 	names, taken := map[ProcessEntry]string{}, map[string]bool{}
 	byAge := slices.SortedFunc(slices.Values(alive), func(a, b ProcessEntry) int {
@@ -51,10 +51,8 @@ func uniqueNames(alive []ProcessEntry) map[ProcessEntry]string {
 	return names
 }
 
-// entrySuffix is the suffix of entry files.
 const entrySuffix = ".json"
 
-// maxEntryBytes limits an entry file.
 const maxEntryBytes = 16 << 10
 
 // Publish writes the entry of a process, which only this user may read. Calling withdraw
@@ -96,7 +94,6 @@ func FolderSources(folder string) func(context.Context) []inspect.Source {
 	return f.list
 }
 
-// folderSources lists the processes in a folder.
 type folderSources struct {
 	folder string
 	// transport uses no proxy, since all addresses are local.
@@ -143,7 +140,6 @@ func readEntries(folder string) []ProcessEntry {
 	return all
 }
 
-// escapeGlob escapes a path for filepath.Glob.
 func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
@@ -191,4 +187,131 @@ func IsLocked(path string) bool {
 // which others that look do not notice.
 func isLocked(file *os.File) bool {
 	return errors.Is(syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}
+
+// hooksPrefix is that of the files with the addresses of hooks: one for each session in a folder.
+const hooksPrefix = "hooks-"
+
+// PublishHooks writes the local addresses of hooks as HOST=ADDRESS: local processes stand in
+// for Services. Calling withdraw removes them; those of a process that was killed are not read.
+func PublishHooks(folder string, routes []string) (withdraw func(), err error) {
+	return publish(folder, hooksPrefix+"*", []byte(strings.Join(routes, ",")))
+}
+
+// ReadHooks returns the published addresses, separated by commas; "" for none.
+func ReadHooks(folder string) string {
+	files, _ := filepath.Glob(filepath.Join(escapeGlob(folder), hooksPrefix+"*")) // The pattern is valid.
+	var all []string
+	for _, path := range files {
+		if routes, _ := readPublished(path); len(routes) > 0 {
+			all = append(all, string(routes))
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+// DevSession is a `setpoint dev`, as other commands of this user find it by their working directory.
+type DevSession struct {
+	PID int `json:"pid"`
+	// Command is what the user typed, for messages.
+	Command string `json:"command"`
+	// Folders are those of its projects; Started is the folder it was started in.
+	Folders []string `json:"folders"`
+	Started string   `json:"started"`
+	// Kubeconfig is empty as long as the session starts.
+	Kubeconfig string `json:"kubeconfig"`
+
+	path   string
+	killed bool
+}
+
+// ErrNoSession means that no session belongs to a folder.
+var ErrNoSession = errors.New("no session of setpoint dev")
+
+// PublishSession lets FindSession find a session until withdraw is called. It replaces those of its folders that were killed.
+func PublishSession(s DevSession) (withdraw func(), err error) {
+	folder, err := userFolder("sessions")
+	if err == nil {
+		err = os.MkdirAll(folder, 0o700)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.Started, s.Folders = resolved(s.Started), lists.Map(s.Folders, resolved)
+	for _, previous := range readSessions(folder) {
+		if previous.killed && slices.ContainsFunc(append(s.Folders, s.Started), previous.has) {
+			_ = os.Remove(previous.path)
+		}
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	return publish(folder, fmt.Sprintf("%d-*%s", s.PID, entrySuffix), text)
+}
+
+// FindSession returns the session of a folder: the one with a project in it or in the nearest folder above it, or that was
+// started in it. The home folder has no subfolders in this, since anything may be there. One that starts, and one that was
+// killed, are errors: the command would otherwise go to another cluster.
+func FindSession(dir string) (DevSession, error) {
+	folder, err := userFolder("sessions")
+	if err != nil {
+		return DevSession{}, ErrNoSession
+	}
+	home, _ := os.UserHomeDir() // Without one nothing is above it.
+	dir, home = resolved(dir), resolved(home)
+	all := readSessions(folder)
+	for at := dir; ; {
+		here := lists.Filter(all, func(s DevSession) bool { return slices.Contains(s.Folders, at) || at == dir && s.Started == dir })
+		if len(here) > 0 {
+			return choose(at, here)
+		}
+		if at = filepath.Dir(at); at == home || at == filepath.Dir(at) {
+			return DevSession{}, ErrNoSession
+		}
+	}
+}
+
+// choose returns the only session of a folder that is ready.
+func choose(dir string, here []DevSession) (DevSession, error) {
+	running := lists.Filter(here, func(s DevSession) bool { return !s.killed })
+	ready := lists.Filter(running, func(s DevSession) bool { return s.Kubeconfig != "" })
+	switch {
+	case len(ready) == 1:
+		return ready[0], nil
+	case len(ready) > 1:
+		named := lists.Map(ready, func(s DevSession) string {
+			return fmt.Sprintf("%#q (process %d, kubeconfig %s)", s.Command, s.PID, s.Kubeconfig)
+		})
+		return DevSession{}, fmt.Errorf("%d sessions run in %s: %s", len(ready), dir, strings.Join(named, " and "))
+	case len(running) > 0:
+		return DevSession{}, fmt.Errorf("%#q in %s is starting (process %d), and has no cluster yet",
+			running[0].Command, dir, running[0].PID)
+	}
+	paths := lists.Map(here, func(s DevSession) string { return s.path })
+	return DevSession{}, fmt.Errorf("%#q in %s was killed (process %d); start it again, or forget it: rm %s",
+		here[0].Command, dir, here[0].PID, strings.Join(paths, " "))
+}
+
+func (s *DevSession) has(dir string) bool { return s.Started == dir || slices.Contains(s.Folders, dir) }
+
+// readSessions reads the sessions of a folder, also those that were killed.
+func readSessions(folder string) (all []DevSession) {
+	files, _ := filepath.Glob(filepath.Join(escapeGlob(folder), "[0-9]*-*"+entrySuffix)) // The pattern is valid.
+	for _, path := range files {
+		s := DevSession{path: path, killed: !IsLocked(path)}
+		text, err := os.ReadFile(path)
+		if err == nil && json.Unmarshal(text, &s) == nil {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// resolved returns a folder without symbolic links, as far as it exists.
+func resolved(dir string) string {
+	if target, err := filepath.EvalSymlinks(dir); err == nil {
+		return target
+	}
+	return dir
 }

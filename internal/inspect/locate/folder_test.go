@@ -29,7 +29,7 @@ type fakeSource struct {
 
 func (b fakeSource) Name() string { return b.name }
 
-func (b fakeSource) Run(context.Context, uint64) (inspect.Run, error) { return inspect.Run{}, nil }
+func (fakeSource) Run(context.Context, uint64, bool) (run inspect.Run, _ error) { return run, nil }
 
 func publish(t *testing.T, folder string, e locate.ProcessEntry) (withdraw func()) {
 	t.Helper()
@@ -118,8 +118,8 @@ func TestTokenIsSent(t *testing.T) {
 	publish(t, folder, locate.ProcessEntry{Name: "a right one", PID: os.Getpid(), Address: address, Token: "secret"})
 	publish(t, folder, locate.ProcessEntry{Name: "a wrong one", PID: os.Getpid(), Address: address, Token: "public"})
 	found := locate.FolderSources(folder)(t.Context())
-	must.Get(found[0].Run(t.Context(), 0)).In(t) // It works with the token.
-	if _, err := found[1].Run(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "token") {
+	must.Get(found[0].Run(t.Context(), 0, false)).In(t) // It works with the token.
+	if _, err := found[1].Run(t.Context(), 0, false); err == nil || !strings.Contains(err.Error(), "token") {
 		t.Errorf("with another token: %v", err)
 	}
 }
@@ -166,7 +166,7 @@ func TestUniqueNames(t *testing.T) {
 		t.Errorf("found %q, want setpoint and %s", names(found), second)
 	}
 	for _, s := range found {
-		if run, err := s.Run(t.Context(), 1); err != nil || run.Process != s.Name() {
+		if run, err := s.Run(t.Context(), 1, false); err != nil || run.Process != s.Name() {
 			t.Errorf("%s says that it is %q, %v", s.Name(), run.Process, err)
 		}
 	}

@@ -2,11 +2,16 @@
 //
 // Processes on one machine publish their addresses in a private folder. Processes in a cluster
 // annotate their Lease with their pod, which package portforward reaches with the permissions
-// of the user. What is read from a process belongs in model, the protocol in wire.
+// of the user. What is read from a process belongs in inspect, the protocol in wire.
 package locate
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -21,10 +26,8 @@ const LeaseAnnotation = "setpoint.dev/inspect"
 // DefaultPort is the default port of the inspect endpoint.
 const DefaultPort = 8082
 
-// extensionName is the name of the cluster extension in a kubeconfig.
 const extensionName = "setpoint.dev/inspect"
 
-// clusterExtension is the value of the extension.
 type clusterExtension struct {
 	Folder string `json:"folder"`
 }
@@ -44,8 +47,7 @@ func SetKubeconfigFolder(config *clientcmdapi.Config, folder string) error {
 	return nil
 }
 
-// KubeconfigFolder returns the folder of a context, or of the current context if it is empty;
-// "" for none.
+// KubeconfigFolder returns the folder of a context, or of the current context if it is empty; "" for none.
 func KubeconfigFolder(config *clientcmdapi.Config, context string) string {
 	if context == "" {
 		context = config.CurrentContext
@@ -60,4 +62,32 @@ func KubeconfigFolder(config *clientcmdapi.Config, context string) string {
 		return ""
 	}
 	return to.Folder
+}
+
+// ClusterFolder returns the folder in which sessions of this user publish themselves that develop against a
+// cluster they have not booted, by the URL of its API server. It need not exist.
+func ClusterFolder(server string) (string, error) {
+	sum := sha256.Sum256([]byte(server))
+	return userFolder("dev", hex.EncodeToString(sum[:8]))
+}
+
+// userFolder returns a folder in which sessions of this user publish themselves. It need not exist.
+func userFolder(below ...string) (string, error) {
+	base, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find the folder for sessions: %w", err)
+	}
+	return filepath.Join(append([]string{base, "setpoint"}, below...)...), nil
+}
+
+// CreateClusterFolder creates ClusterFolder, private to the user.
+func CreateClusterFolder(server string) (string, error) {
+	folder, err := ClusterFolder(server)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return "", fmt.Errorf("create the folder for sessions: %w", err)
+	}
+	return folder, nil
 }

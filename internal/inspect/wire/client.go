@@ -16,9 +16,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
-// client is the Source of another process.
 type client struct {
 	name       string
 	base       *url.URL
@@ -27,8 +27,6 @@ type client struct {
 	// wait is the timeout of a request other than a long poll.
 	wait time.Duration
 }
-
-var _ inspect.CallSource = (*client)(nil)
 
 // NewClient returns a Source that reads the Handler at base, such as http://127.0.0.1:8082.
 // A nil transport is http.DefaultTransport. An empty token is not sent.
@@ -44,24 +42,20 @@ func NewClient(name string, base *url.URL, transport http.RoundTripper, credenti
 	}}
 }
 
-// Name returns the name given to NewClient.
 func (c *client) Name() string { return c.name }
 
 // Several processes may have the same name, so each result gets that of the client.
 
-// Process implements inspect.Source.
 func (c *client) Process(ctx context.Context) (inspect.Process, error) {
 	found, err := get[inspect.Process](ctx, c, pathProcess, arguments{})
 	found.Name = c.name
 	return found, err
 }
 
-// Controllers implements inspect.Source.
 func (c *client) Controllers(ctx context.Context) ([]inspect.Controller, error) {
 	return list(ctx, c, pathControllers, arguments{}, func(one *inspect.Controller) *string { return &one.Process })
 }
 
-// Objects implements inspect.Source.
 func (c *client) Objects(ctx context.Context, controller string, q inspect.Query) (inspect.Page, error) {
 	found, err := get[inspect.Page](ctx, c, pathObjects, arguments{Controller: controller, Query: q})
 	for i := range found.Objects {
@@ -70,51 +64,35 @@ func (c *client) Objects(ctx context.Context, controller string, q inspect.Query
 	return found, err
 }
 
-// States implements inspect.Source.
 func (c *client) States(ctx context.Context, ref object.Ref) ([]inspect.ObjectState, error) {
 	return list(ctx, c, pathAbout, arguments{Ref: ref}, func(one *inspect.ObjectState) *string { return &one.Process })
 }
 
-// Runs implements inspect.Source.
 func (c *client) Runs(ctx context.Context, ref object.Ref, limit int) ([]inspect.Run, error) {
 	return list(ctx, c, pathRuns, arguments{Ref: ref, Limit: limit}, processOf)
 }
 
-// Reviews implements inspect.Source.
 func (c *client) Reviews(ctx context.Context, controller string, detailed bool) ([]inspect.Run, error) {
 	return list(ctx, c, pathReviews, arguments{Controller: controller, Detailed: detailed}, processOf)
 }
 
 func processOf(run *inspect.Run) *string { return &run.Process }
 
-// Run implements inspect.Source.
-func (c *client) Run(ctx context.Context, id uint64) (inspect.Run, error) {
-	return c.run(ctx, arguments{ID: id})
-}
-
-// RunWithTokens implements inspect.CallSource.
-func (c *client) RunWithTokens(ctx context.Context, id uint64) (inspect.Run, error) {
-	return c.run(ctx, arguments{ID: id, Tokens: true})
-}
-
-func (c *client) run(ctx context.Context, a arguments) (inspect.Run, error) {
-	found, err := get[inspect.Run](ctx, c, pathRun, a)
+func (c *client) Run(ctx context.Context, id uint64, tokens bool) (inspect.Run, error) {
+	found, err := get[inspect.Run](ctx, c, pathRun, arguments{ID: id, Tokens: tokens})
 	found.Process = c.name
 	return found, err
 }
 
-// Plan implements inspect.Source.
 func (c *client) Plan(ctx context.Context, controller string, ref object.Ref, edited json.RawMessage) (found inspect.Plan, err error) {
 	err = c.call(ctx, pathPlan, maxPlan+c.wait, arguments{Controller: controller, Ref: ref, Edited: edited}, &found)
 	return found, err
 }
 
-// SetLogLevel implements inspect.Source.
 func (c *client) SetLogLevel(ctx context.Context, level string) error {
 	return c.call(ctx, pathLogLevel, c.wait, arguments{Name: level}, &struct{}{})
 }
 
-// Diagnostic implements inspect.Source.
 func (c *client) Diagnostic(ctx context.Context, name string) ([]byte, error) {
 	return get[[]byte](ctx, c, pathDiagnostics, arguments{Name: name})
 }
@@ -125,6 +103,46 @@ func (c *client) Await(ctx context.Context, since uint64) (now uint64, err error
 		err = c.call(ctx, pathRevision, maxPoll+c.wait, arguments{Since: since}, &now)
 	}
 	return now, err
+}
+
+// maxSilence is how long a recording may be silent.
+const maxSilence = 6 * recording.StreamInterval
+
+// errSilent is the cause of the end of a recording that was silent.
+var errSilent = fmt.Errorf("it has sent nothing for %s", maxSilence)
+
+// Record implements inspect.Source. It returns nil if the process ends the recording.
+func (c *client) Record(ctx context.Context, filter recording.Filter, out io.Writer) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(maxSilence, func() { cancel(errSilent) })
+	defer silence.Stop()
+	err := c.open(ctx, pathRecording, arguments{Filter: filter},
+		func(response *http.Response) error {
+			if response.StatusCode != http.StatusOK {
+				body, err := c.read(ctx, response)
+				return errors.Join(err, c.responseError(response.StatusCode, body))
+			}
+			_, err := io.Copy(out, &aliveReader{response.Body, silence})
+			return err
+		})
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// aliveReader postpones a timer with each read.
+type aliveReader struct {
+	io.Reader
+
+	timer *time.Timer
+}
+
+func (r *aliveReader) Read(into []byte) (int, error) {
+	n, err := r.Reader.Read(into)
+	r.timer.Reset(maxSilence)
+	return n, err
 }
 
 func get[T any](ctx context.Context, c *client, path string, a arguments) (found T, err error) {
@@ -190,7 +208,6 @@ func (c *client) open(ctx context.Context, path string, a arguments, read func(*
 	return read(response)
 }
 
-// token returns the token to send.
 func (c *client) token(ctx context.Context, refused string) (string, error) {
 	token, err := c.credential.Token(ctx, refused)
 	if err != nil && ctx.Err() == nil {
@@ -199,7 +216,6 @@ func (c *client) token(ctx context.Context, refused string) (string, error) {
 	return token, err
 }
 
-// roundTrip sends one request.
 func (c *client) roundTrip(ctx context.Context, path string, a arguments, token string) (*http.Response, error) {
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
@@ -226,7 +242,6 @@ func (c *client) roundTrip(ctx context.Context, path string, a arguments, token 
 	return nil, fmt.Errorf("read the process %s: %w", c.name, err)
 }
 
-// read reads a response.
 func (c *client) read(ctx context.Context, response *http.Response) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
 	switch {
@@ -240,7 +255,6 @@ func (c *client) read(ctx context.Context, response *http.Response) ([]byte, err
 	return body, nil
 }
 
-// responseError converts an error response.
 func (c *client) responseError(status int, body []byte) error {
 	var received errorBody
 	if err := json.Unmarshal(body, &received); err != nil || received.Reason == "" {

@@ -11,7 +11,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
-// statusError is an error with its HTTP status and reason.
 type statusError struct {
 	status int
 	reason string
@@ -20,13 +19,10 @@ type statusError struct {
 
 func (r statusError) Unwrap() error { return r.error }
 
-// Handler serves a Source below Prefix, for requests that the Guard admits by their bearer
-// token.
+// Handler serves a Source below Prefix, for requests that the Guard admits by their bearer token.
 func Handler(source inspect.Source, guard Guard) http.Handler {
 	mux := http.NewServeMux()
-	if calls, has := source.(inspect.CallSource); has {
-		mux.HandleFunc("POST "+Prefix+pathRecording, recordHandler(calls))
-	}
+	mux.HandleFunc("POST "+Prefix+pathRecording, recordHandler(source))
 	for path, call := range methods(source) {
 		mux.HandleFunc("POST "+Prefix+path, func(w http.ResponseWriter, r *http.Request) {
 			var response any
@@ -50,7 +46,6 @@ func Handler(source inspect.Source, guard Guard) http.Handler {
 	})
 }
 
-// methods returns the methods of a Source by their paths.
 func methods(source inspect.Source) map[string]func(context.Context, arguments) (any, error) {
 	plans := make(chan struct{}, maxPlans)
 	return map[string]func(context.Context, arguments) (any, error){
@@ -66,12 +61,7 @@ func methods(source inspect.Source) map[string]func(context.Context, arguments) 
 		pathLogLevel: func(ctx context.Context, a arguments) (any, error) {
 			return struct{}{}, source.SetLogLevel(ctx, a.Name)
 		},
-		pathRun: func(ctx context.Context, a arguments) (any, error) {
-			if calls, has := source.(inspect.CallSource); has && a.Tokens {
-				return calls.RunWithTokens(ctx, a.ID)
-			}
-			return source.Run(ctx, a.ID)
-		},
+		pathRun:      func(ctx context.Context, a arguments) (any, error) { return source.Run(ctx, a.ID, a.Tokens) },
 		pathPlan:     func(ctx context.Context, a arguments) (any, error) { return plan(ctx, source, plans, a) },
 		pathRevision: func(ctx context.Context, a arguments) (any, error) { return await(ctx, source, a.Since) },
 	}
@@ -103,7 +93,6 @@ func await(ctx context.Context, source inspect.Source, since uint64) (any, error
 
 func badRequest(err error) error { return statusError{http.StatusBadRequest, reasonBadRequest, err} }
 
-// writeResponse writes a response or an error.
 func writeResponse(w http.ResponseWriter, response any, err error) {
 	status := http.StatusOK
 	if err != nil {
@@ -120,7 +109,6 @@ func writeResponse(w http.ResponseWriter, response any, err error) {
 	_ = encoder.Encode(response) //nolint:errchkjson // Every response can be encoded; the client may be gone.
 }
 
-// statusErrorOf converts an error.
 func statusErrorOf(err error) statusError {
 	if r, ok := errors.AsType[statusError](err); ok {
 		return r
@@ -129,4 +117,35 @@ func statusErrorOf(err error) statusError {
 		return statusError{http.StatusNotFound, reasonNotFound, err}
 	}
 	return statusError{http.StatusInternalServerError, reasonFailed, err}
+}
+
+// recordHandler writes a recording until the client is gone.
+func recordHandler(source inspect.Source) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		a, err := readArguments(r)
+		if err != nil {
+			writeResponse(w, nil, err)
+			return
+		}
+		out := &streamWriter{ResponseWriter: w}
+		if err := source.Record(r.Context(), a.Filter, out); err != nil && !out.begun {
+			writeResponse(w, nil, err)
+		}
+	}
+}
+
+// streamWriter sends what is written at once.
+type streamWriter struct {
+	http.ResponseWriter
+
+	begun bool
+}
+
+func (s *streamWriter) Write(text []byte) (int, error) {
+	s.begun = true
+	n, err := s.ResponseWriter.Write(text)
+	if err == nil {
+		err = http.NewResponseController(s.ResponseWriter).Flush()
+	}
+	return n, err
 }

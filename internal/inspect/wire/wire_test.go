@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -22,6 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
 // fakeSource is a Source with one response to each request. It records the requests.
@@ -68,9 +70,9 @@ func (c *fakeSource) Runs(_ context.Context, ref object.Ref, limit int) ([]inspe
 	return []inspect.Run{{ID: 7, Process: "canned", Object: ref, Took: time.Second}}, c.record(ref, limit)
 }
 
-func (c *fakeSource) Run(_ context.Context, id uint64) (inspect.Run, error) {
+func (c *fakeSource) Run(_ context.Context, id uint64, tokens bool) (inspect.Run, error) {
 	return inspect.Run{ID: id, Process: "canned", Began: noon, Steps: []inspect.Step{{Call: &inspect.Call{Name: "sync",
-		Request: json.RawMessage(`{"a":"<b>"}`)}}}}, c.record(id)
+		Request: json.RawMessage(`{"a":"<b>"}`)}}}}, c.record(id, tokens)
 }
 
 func (c *fakeSource) Reviews(_ context.Context, controller string, detailed bool) ([]inspect.Run, error) {
@@ -79,6 +81,10 @@ func (c *fakeSource) Reviews(_ context.Context, controller string, detailed bool
 
 func (c *fakeSource) Plan(_ context.Context, controller string, ref object.Ref, edited json.RawMessage) (inspect.Plan, error) {
 	return inspect.Plan{Text: "nothing", Report: json.RawMessage(`{}`)}, c.record(controller, ref, string(edited))
+}
+
+func (c *fakeSource) Record(_ context.Context, filter recording.Filter, _ io.Writer) error {
+	return c.record(filter)
 }
 
 func (c *fakeSource) SetLogLevel(_ context.Context, level string) error { return c.record(level) }
@@ -128,7 +134,8 @@ func calls() map[string][]any {
 		"States":      {ref()},
 		"Runs":        {ref(), 12},
 		"Reviews":     {"x/teams", true},
-		"Run":         {uint64(1) << 63},
+		"Run":         {uint64(1) << 63, true},
+		"Record":      {recording.Filter{Controller: "x/teams", Namespace: "shop"}, io.Discard},
 		"Plan":        {"x/teams", ref(), json.RawMessage(`{"spec":{"a":"<b>"}}`)},
 		"SetLogLevel": {"debug"},
 		"Diagnostic":  {"metrics"},
@@ -169,7 +176,7 @@ func TestEveryMethodRoundTrips(t *testing.T) {
 			if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(queue.Causes{})); diff != "" {
 				t.Errorf("the answer (-here +there):\n%s", diff)
 			}
-			if diff := cmp.Diff(here.calls, there.calls); diff != "" {
+			if diff := cmp.Diff(here.calls, there.calls, cmp.Comparer(func(a, b inspect.LabelSelector) bool { return a.String() == b.String() })); diff != "" {
 				t.Errorf("what was asked (-here +there):\n%s", diff)
 			}
 		})
@@ -179,7 +186,7 @@ func TestEveryMethodRoundTrips(t *testing.T) {
 func TestErrorsRoundTrip(t *testing.T) {
 	for _, kind := range []error{failure.ErrNotFound, errors.New("the book is wet")} {
 		here := &fakeSource{err: fmt.Errorf("run 7 of shop/red: %w", kind)}
-		_, err := serve(t, here).Run(t.Context(), 7)
+		_, err := serve(t, here).Run(t.Context(), 7, false)
 		if err == nil || err.Error() != here.err.Error() {
 			t.Errorf("error %v, want %v", err, here.err)
 		}
