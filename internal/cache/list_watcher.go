@@ -33,10 +33,9 @@ const watchTimeoutMargin = 30 * time.Second
 // listWatcher lists and watches a selection for the reflector, and reports its health. Only
 // an open watch is healthy: a client that may list but not watch has a constant error.
 type listWatcher struct {
+	*watch
+
 	client     rest.Interface
-	selection  Selection
-	options    Options
-	health     *health
 	running    *sync.WaitGroup
 	connection *connection
 	// throttledSince is when throttling began; zero if it did not. Only the reflector's goroutine uses it.
@@ -46,7 +45,7 @@ type listWatcher struct {
 func (s *listWatcher) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	list, err := s.readList(ctx, options)
 	if err != nil {
-		s.report(ctx, err)
+		s.fail(ctx, err)
 		return nil, err
 	}
 	return list, nil
@@ -72,8 +71,8 @@ func (s *listWatcher) readList(ctx context.Context, options metav1.ListOptions) 
 	return list, nil
 }
 
-// watch opens a watch, which may start with a streamed list.
-func (s *listWatcher) watch(ctx context.Context, options metav1.ListOptions) (machinery.Interface, error) {
+// open opens a watch, which may start with a streamed list.
+func (s *listWatcher) open(ctx context.Context, options metav1.ListOptions) (machinery.Interface, error) {
 	options.Watch = true
 	lists := ptr.Deref(options.SendInitialEvents, false)
 	agreed := time.Duration(ptr.Deref(options.TimeoutSeconds, 600)) * time.Second
@@ -81,7 +80,7 @@ func (s *listWatcher) watch(ctx context.Context, options metav1.ListOptions) (ma
 	body, err := s.get(timed, options)
 	if err != nil {
 		if !lists || reportsStream(err) {
-			s.report(ctx, err)
+			s.fail(ctx, err)
 		}
 		if lists && apierrors.IsInvalid(err) {
 			s.options.onUnstreamed()
@@ -95,7 +94,7 @@ func (s *listWatcher) watch(ctx context.Context, options metav1.ListOptions) (ma
 	s.throttledSince = time.Time{}
 	s.connection.connected()
 	if !lists {
-		s.health.report(nil)
+		s.report(nil)
 	}
 	opened := &stream{
 		listWatcher: s,
@@ -150,18 +149,18 @@ func (s *listWatcher) parse(data []byte) (*object.Object, error) {
 		object.Edit{Value: strconv.AppendQuote(nil, resource.APIVersion()), Path: []string{"apiVersion"}})
 }
 
-// report reports an error. Expired versions are none: the reflector lists again.
-func (s *listWatcher) report(ctx context.Context, err error) {
+// fail reports an error. Expired versions are none: the reflector lists again.
+func (s *listWatcher) fail(ctx context.Context, err error) {
 	expired := apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 	if ctx.Err() == nil && !expired && !s.isThrottledBriefly(err) {
-		s.health.report(fmt.Errorf("watch %s: %w", s.selection, StableError(err)))
+		s.report(StableError(err))
 	}
 }
 
 // reportLost reports a lost connection, unless another error is known.
 func (s *listWatcher) reportLost(err error) {
-	if s.health.current() == nil {
-		s.health.report(fmt.Errorf("watch %s: %w", s.selection, err))
+	if s.err() == nil {
+		s.report(err)
 	}
 }
 

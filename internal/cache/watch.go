@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
@@ -22,6 +21,7 @@ import (
 	reflectors "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -31,9 +31,12 @@ type watch struct {
 	selector  labels.Selector
 	options   Options
 	stop      context.CancelFunc
-	health    health
 	// manual is the cache of the watch if that has no connections.
 	manual *Manual
+
+	// reportMu orders reports, whose handlers may read the last error.
+	reportMu sync.Mutex
+	lastErr  atomic.Pointer[error]
 
 	// viewCount is guarded by the mutex of the Cache.
 	viewCount int
@@ -63,32 +66,48 @@ func newWatch(selection Selection, options Options) *watch {
 	if selector, err := labels.Parse(selection.Labels); err == nil {
 		w.selector = selector
 	}
-	w.health.onChange = func(err error) {
-		w.markFailed(err)
-		logHealth(options.Log, selection, err)
-		options.OnHealth(selection, err)
-	}
 	return w
 }
 
-func logHealth(log *slog.Logger, selection Selection, err error) {
-	if err == nil {
-		log.Info("watch works again", "selection", selection.String())
+// err returns why the watch fails; nil while it works.
+func (w *watch) err() error {
+	if err := w.lastErr.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// report stores why the watch fails, nil if it works, and passes on what differs from the last report.
+func (w *watch) report(err error) {
+	if err != nil {
+		err = fmt.Errorf("watch %s: %w", w.selection, err)
+	}
+	w.reportMu.Lock()
+	defer w.reportMu.Unlock()
+	if failure.Text(w.err()) == failure.Text(err) {
 		return
 	}
-	level := slog.LevelWarn
-	if selection.Optional && apierrors.IsNotFound(err) {
-		level = slog.LevelDebug
+	w.lastErr.Store(&err)
+	if err != nil {
+		w.markFailed()
 	}
-	log.Log(context.Background(), level, "watch fails", "selection", selection.String(), "error", err)
+	switch selection := w.selection.String(); {
+	case err == nil:
+		w.options.Log.Info("watch works again", "selection", selection)
+	case w.selection.Optional && apierrors.IsNotFound(err):
+		w.options.Log.Debug("watch fails", "selection", selection, "error", err)
+	default:
+		w.options.Log.Warn("watch fails", "selection", selection, "error", err)
+	}
+	w.options.OnHealth(w.selection, err)
 }
 
 func (w *watch) run(ctx context.Context, client rest.Interface, running *sync.WaitGroup) {
-	src := &listWatcher{client: client, selection: w.selection, options: w.options, health: &w.health, running: running}
+	src := &listWatcher{watch: w, client: client, running: running}
 	src.connection = &connection{options: w.options, report: src.reportLost}
 	defer src.connection.close()
 	waits := reflectorClock{ctx: ctx, connection: src.connection}
-	lists := &reflectors.ListWatch{ListWithContextFunc: src.list, WatchFuncWithContext: src.watch}
+	lists := &reflectors.ListWatch{ListWithContextFunc: src.list, WatchFuncWithContext: src.open}
 	reflector := reflectors.NewReflectorWithOptions(lists, nil, reflectorStore{w}, reflectors.ReflectorOptions{
 		Name:            w.selection.String(),
 		TypeDescription: w.selection.Resource.String(),
@@ -148,16 +167,13 @@ func (w *watch) addView(v *View) {
 	if w.lists.Load() > 0 {
 		v.markReady()
 	}
-	if w.health.current() != nil {
+	if w.err() != nil {
 		v.markReadyOrFailed()
 	}
 }
 
 // markFailed notifies the views that wait for the first list.
-func (w *watch) markFailed(err error) {
-	if err == nil {
-		return
-	}
+func (w *watch) markFailed() {
 	w.deliverMu.Lock()
 	defer w.deliverMu.Unlock()
 	for _, v := range w.views {
@@ -192,7 +208,7 @@ func (w *watch) stat() Stat {
 		Bytes:     w.cache.bytes,
 		Synced:    w.lists.Load() > 0,
 		Lists:     int(w.lists.Load()),
-		Err:       w.health.current(),
+		Err:       w.err(),
 	}
 }
 
@@ -268,7 +284,7 @@ func (v *View) Synced() bool {
 }
 
 // Err returns the error of the watch, which is retried; nil while it works.
-func (v *View) Err() error { return v.watch.health.current() }
+func (v *View) Err() error { return v.watch.err() }
 
 // ObserveWrite stores the result of a write, so that it is read at once, unless the cache has
 // a newer version. It notifies the handlers of other views. The handler of this view is
