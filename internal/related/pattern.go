@@ -15,15 +15,11 @@ import (
 
 // pattern selects objects. It is a validated rule, limited to what its parent may read.
 type pattern struct {
-	resource object.Resource
-	// namespace is empty for any.
-	namespace string
-	// names are sorted; nil for any.
-	names []string
-	// labels selects objects by their labels.
-	labels labels.Selector
-	// namespaceLabels selects namespaces by their labels; nil for any.
-	namespaceLabels labels.Selector
+	resource        object.Resource
+	namespace       string   // empty for any
+	names           []string // sorted; nil for any
+	labels          labels.Selector
+	namespaceLabels labels.Selector // of the labels of namespaces; nil for any
 }
 
 // identity returns the same string for patterns that select the same.

@@ -245,8 +245,6 @@ func (t *sharedWatch) changed(e cache.Event, handle func(*rule, change)) {
 }
 
 type change struct {
-	// object is the new object or, if it was deleted, the old one.
-	object *object.Object
-	// current is the object in the cache now.
-	current *object.Object
+	object  *object.Object // the new one or, if it was deleted, the old one
+	current *object.Object // the one in the cache now
 }
