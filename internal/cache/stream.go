@@ -226,7 +226,7 @@ type connection struct {
 	// watch was opened.
 	delay, asked time.Duration
 	opened       time.Time
-	// lostTimer reports the lost connection unless it is stopped.
+	// lostTimer reports the lost connection unless it is stopped, or the context has ended.
 	lostTimer *time.Timer
 }
 
@@ -275,15 +275,6 @@ func (c *connection) nextDelay() time.Duration {
 	least := max(c.delay, c.asked)
 	c.asked = 0
 	return least + time.Duration(rand.Int64N(int64(c.delay)+1))
-}
-
-// close stops reporting.
-func (c *connection) close() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.lostTimer != nil {
-		c.lostTimer.Stop()
-	}
 }
 
 // idleJitter spreads idle timeouts, so that watches that became idle together are not reopened together.

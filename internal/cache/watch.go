@@ -105,7 +105,6 @@ func (w *watch) report(err error) {
 func (w *watch) run(ctx context.Context, client rest.Interface, running *sync.WaitGroup) {
 	src := &listWatcher{watch: w, client: client, running: running}
 	src.connection = &connection{options: w.options, report: src.reportLost}
-	defer src.connection.close()
 	waits := reflectorClock{ctx: ctx, connection: src.connection}
 	lists := &reflectors.ListWatch{ListWithContextFunc: src.list, WatchFuncWithContext: src.open}
 	reflector := reflectors.NewReflectorWithOptions(lists, nil, reflectorStore{w}, reflectors.ReflectorOptions{
