@@ -223,47 +223,55 @@ type View struct {
 	readyOrFailedClosed, closed bool
 }
 
-func read[T any](v *View, find func(*watchCache) T) T {
-	v.watch.mu.RLock()
-	defer v.watch.mu.RUnlock()
-	return find(&v.watch.cache)
-}
-
 // Get returns an object, or nil.
 func (v *View) Get(namespace, name string) *object.Object {
-	return read(v, func(c *watchCache) *object.Object { return c.objects[key{namespace, name}] })
+	v.watch.mu.RLock()
+	defer v.watch.mu.RUnlock()
+	return v.watch.cache.objects[key{namespace, name}]
 }
 
 // Owned returns the objects that an owner controls, sorted by namespace and name. Those of a namespaced owner
 // are in its namespace: an owner reference from elsewhere is invalid or forged, and the garbage collector
 // does not remove it as long as the object has a finalizer.
 func (v *View) Owned(owner *object.Object) []*object.Object {
-	return read(v, func(c *watchCache) []*object.Object { return slices.Clone(c.owned(owner.UID(), owner.Namespace())) })
+	v.watch.mu.RLock()
+	defer v.watch.mu.RUnlock()
+	return slices.Clone(v.watch.cache.owned(owner.UID(), owner.Namespace()))
 }
 
 // CountOwned returns the number of objects of Owned, for an owner's UID and namespace.
 func (v *View) CountOwned(uid, namespace string) int {
-	return read(v, func(c *watchCache) int { return len(c.owned(uid, namespace)) })
+	v.watch.mu.RLock()
+	defer v.watch.mu.RUnlock()
+	return len(v.watch.cache.owned(uid, namespace))
 }
 
 // Orphans returns the objects without a controller that match the selector, sorted by
 // namespace and name. An empty namespace means all.
 func (v *View) Orphans(namespace string, selector labels.Selector) []*object.Object {
-	return read(v, func(c *watchCache) []*object.Object { return c.orphans(namespace, selector) })
+	v.watch.mu.RLock()
+	defer v.watch.mu.RUnlock()
+	return v.watch.cache.orphans(namespace, selector)
 }
 
 // All iterates over the current objects, in no order. The caller may use the view meanwhile.
-func (v *View) All() iter.Seq[*object.Object] { return slices.Values(read(v, (*watchCache).all)) }
+func (v *View) All() iter.Seq[*object.Object] {
+	v.watch.mu.RLock()
+	defer v.watch.mu.RUnlock()
+	return slices.Values(v.watch.cache.all())
+}
 
 // Stat returns the state of the watch.
 func (v *View) Stat() Stat { return v.watch.stat() }
 
 // Len returns the number of objects.
-func (v *View) Len() int { return read(v, func(c *watchCache) int { return len(c.objects) }) }
+func (v *View) Len() int { return v.Stat().Objects }
 
 // Version returns the resource version up to which all events have arrived.
 func (v *View) Version() uint64 {
-	return read(v, func(c *watchCache) uint64 { return c.latestVersion })
+	v.watch.mu.RLock()
+	defer v.watch.mu.RUnlock()
+	return v.watch.cache.latestVersion
 }
 
 // Ready is closed when all objects have been listed and passed to the handler.
