@@ -82,7 +82,7 @@ func (m *Manual) start(w *watch) {
 func (m *Manual) List() {
 	m.listed = true
 	for _, w := range m.opened {
-		if w.err() == nil {
+		if w.currentErr() == nil {
 			w.list()
 		}
 	}

@@ -6,20 +6,11 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/rest"
-	reflectors "k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -69,8 +60,8 @@ func newWatch(selection Selection, options Options) *watch {
 	return w
 }
 
-// err returns why the watch fails; nil while it works.
-func (w *watch) err() error {
+// currentErr returns why the watch fails; nil while it works.
+func (w *watch) currentErr() error {
 	if err := w.lastErr.Load(); err != nil {
 		return *err
 	}
@@ -84,7 +75,7 @@ func (w *watch) report(err error) {
 	}
 	w.reportMu.Lock()
 	defer w.reportMu.Unlock()
-	if failure.Text(w.err()) == failure.Text(err) {
+	if failure.Text(w.currentErr()) == failure.Text(err) {
 		return
 	}
 	w.lastErr.Store(&err)
@@ -100,27 +91,6 @@ func (w *watch) report(err error) {
 		w.options.Log.Warn("watch fails", "selection", selection, "error", err)
 	}
 	w.options.OnHealth(w.selection, err)
-}
-
-func (w *watch) run(ctx context.Context, client rest.Interface, running *sync.WaitGroup) {
-	src := &listWatcher{watch: w, client: client, running: running}
-	src.connection = &connection{options: w.options, report: src.reportLost}
-	waits := reflectorClock{ctx: ctx, connection: src.connection}
-	lists := &reflectors.ListWatch{ListWithContextFunc: src.list, WatchFuncWithContext: src.open}
-	reflector := reflectors.NewReflectorWithOptions(lists, nil, reflectorStore{w}, reflectors.ReflectorOptions{
-		Name:            w.selection.String(),
-		TypeDescription: w.selection.Resource.String(),
-		Clock:           waits,
-		Backoff:         &wait.Backoff{Duration: 1}, // The clock computes the delay.
-	})
-	// RunWithContext would let the delay grow even if watches worked in between: a
-	// reflector resets it only after two minutes without failures.
-	for ctx.Err() == nil {
-		if err := reflector.ListAndWatchWithContext(ctx); err != nil {
-			w.options.Log.Debug("watch failed", "selection", w.selection.String(), "error", err)
-		}
-		<-waits.After(0)
-	}
 }
 
 // apply changes the cache and notifies the handlers.
@@ -166,7 +136,7 @@ func (w *watch) addView(v *View) {
 	if w.lists.Load() > 0 {
 		v.markReady()
 	}
-	if w.err() != nil {
+	if w.currentErr() != nil {
 		v.markReadyOrFailed()
 	}
 }
@@ -207,7 +177,7 @@ func (w *watch) stat() Stat {
 		Bytes:     w.cache.bytes,
 		Synced:    w.lists.Load() > 0,
 		Lists:     int(w.lists.Load()),
-		Err:       w.err(),
+		Err:       w.currentErr(),
 	}
 }
 
@@ -291,7 +261,7 @@ func (v *View) Synced() bool {
 }
 
 // Err returns the error of the watch, which is retried; nil while it works.
-func (v *View) Err() error { return v.watch.err() }
+func (v *View) Err() error { return v.watch.currentErr() }
 
 // ObserveWrite stores the result of a write, so that it is read at once, unless the cache has
 // a newer version. It notifies the handlers of other views. The handler of this view is
@@ -342,93 +312,4 @@ func (v *View) markReadyOrFailed() {
 		v.readyOrFailedClosed = true
 		close(v.readyOrFailed)
 	}
-}
-
-// Adapters between a watch and client-go's Reflector, which knows when to list, where to resume and how long to wait.
-
-// listItem is an object for the reflector, which needs only its name and version.
-type listItem struct{ *object.Object }
-
-// GetObjectKind is not used.
-func (i listItem) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
-
-// DeepCopyObject returns the item itself, since objects are immutable.
-func (i listItem) DeepCopyObject() runtime.Object { return i }
-
-// GetObjectMeta returns the metadata that the reflector needs.
-func (i listItem) GetObjectMeta() metav1.Object {
-	return &metav1.ObjectMeta{Namespace: i.Namespace(), Name: i.Name(), ResourceVersion: i.ResourceVersion()}
-}
-
-// reflectorStore is the store that the reflector fills.
-type reflectorStore struct{ watch *watch }
-
-var _ reflectors.ReflectorBookmarkStore = reflectorStore{}
-
-// Add handles an ADDED event.
-func (s reflectorStore) Add(obj any) error {
-	s.watch.apply(func(c *watchCache) []notification { return c.serverUpdated(obj.(listItem).Object) })
-	return nil
-}
-
-// Update handles a MODIFIED event.
-func (s reflectorStore) Update(obj any) error { return s.Add(obj) }
-
-// Delete handles a DELETED event.
-func (s reflectorStore) Delete(obj any) error {
-	s.watch.apply(func(c *watchCache) []notification { return c.serverDeleted(obj.(listItem).Object) })
-	return nil
-}
-
-// Bookmark handles a BOOKMARK event.
-func (s reflectorStore) Bookmark(resourceVersion string) error {
-	version, err := parseVersion(resourceVersion)
-	if err == nil {
-		s.watch.apply(func(c *watchCache) []notification { c.advance(version); return nil })
-	}
-	return err
-}
-
-// Replace handles a complete list.
-func (s reflectorStore) Replace(items []any, resourceVersion string) error {
-	version, err := parseVersion(resourceVersion)
-	if err != nil {
-		return err
-	}
-	list := make([]*object.Object, len(items))
-	for i := range items {
-		list[i] = items[i].(listItem).Object
-	}
-	s.watch.replace(list, version)
-	return nil
-}
-
-// Resync does nothing: resyncs are those of the queue.
-func (s reflectorStore) Resync() error { return nil }
-
-func parseVersion(text string) (uint64, error) {
-	version, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("resource version %q is no integer", text)
-	}
-	return version, nil
-}
-
-// reflectorClock is the real clock, except that it waits for the delay of the connection, or until ctx ends. The
-// reflector waits only between attempts, and ignores its context when a watch is refused.
-type reflectorClock struct {
-	clock.RealClock
-	ctx        context.Context //nolint:containedctx // The interface of clocks passes no context.
-	connection *connection
-}
-
-// After returns a channel that receives when the next attempt is due, or when ctx ends.
-func (c reflectorClock) After(time.Duration) <-chan time.Time {
-	passed := make(chan time.Time, 1)
-	waiting, cancel := context.WithTimeout(c.ctx, c.connection.nextDelay())
-	context.AfterFunc(waiting, func() {
-		cancel()
-		passed <- time.Now()
-	})
-	return passed
 }
