@@ -236,9 +236,7 @@ func TestSortedIsInTheOrderOfTheWire(t *testing.T) {
 			t.Errorf("%s was there, or is not", o.Ref())
 		}
 	}
-	if !slices.IsSortedFunc(all, func(a, b *object.Object) int {
-		return strings.Compare(a.Namespace()+"/"+a.Name(), b.Namespace()+"/"+b.Name())
-	}) {
+	if !slices.IsSortedFunc(all, func(a, b *object.Object) int { return strings.Compare(a.Ref().String(), b.Ref().String()) }) {
 		t.Errorf("the order is %v", all)
 	}
 	for _, namespace := range parts {
