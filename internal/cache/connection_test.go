@@ -18,7 +18,6 @@ import (
 func TestBackoffResetsOnceAWatchWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &connection{options: Options{MinBackoff: time.Second, MaxBackoff: 30 * time.Second, GracePeriod: time.Hour}, report: func(error) {}}
-		defer c.close()
 		between := func(least, most time.Duration) {
 			t.Helper()
 			if d := c.nextDelay(); d < least || d > most {

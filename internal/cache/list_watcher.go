@@ -19,9 +19,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/wait"
 	machinery "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+	reflectors "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -33,20 +37,40 @@ const watchTimeoutMargin = 30 * time.Second
 // listWatcher lists and watches a selection for the reflector, and reports its health. Only
 // an open watch is healthy: a client that may list but not watch has a constant error.
 type listWatcher struct {
+	*watch
+
 	client     rest.Interface
-	selection  Selection
-	options    Options
-	health     *health
 	running    *sync.WaitGroup
 	connection *connection
 	// throttledSince is when throttling began; zero if it did not. Only the reflector's goroutine uses it.
 	throttledSince time.Time
 }
 
+func (w *watch) run(ctx context.Context, client rest.Interface, running *sync.WaitGroup) {
+	src := &listWatcher{watch: w, client: client, running: running}
+	src.connection = &connection{options: w.options, report: src.reportLost}
+	waits := reflectorClock{ctx: ctx, connection: src.connection}
+	lists := &reflectors.ListWatch{ListWithContextFunc: src.list, WatchFuncWithContext: src.open}
+	reflector := reflectors.NewReflectorWithOptions(lists, nil, reflectorStore{w}, reflectors.ReflectorOptions{
+		Name:            w.selection.String(),
+		TypeDescription: w.selection.Resource.String(),
+		Clock:           waits,
+		Backoff:         &wait.Backoff{Duration: 1}, // The clock computes the delay.
+	})
+	// RunWithContext would let the delay grow even if watches worked in between: a
+	// reflector resets it only after two minutes without failures.
+	for ctx.Err() == nil {
+		if err := reflector.ListAndWatchWithContext(ctx); err != nil {
+			w.options.Log.Debug("watch failed", "selection", w.selection.String(), "error", err)
+		}
+		<-waits.After(0)
+	}
+}
+
 func (s *listWatcher) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	list, err := s.readList(ctx, options)
 	if err != nil {
-		s.report(ctx, err)
+		s.fail(ctx, err)
 		return nil, err
 	}
 	return list, nil
@@ -72,8 +96,8 @@ func (s *listWatcher) readList(ctx context.Context, options metav1.ListOptions) 
 	return list, nil
 }
 
-// watch opens a watch, which may start with a streamed list.
-func (s *listWatcher) watch(ctx context.Context, options metav1.ListOptions) (machinery.Interface, error) {
+// open opens a watch, which may start with a streamed list.
+func (s *listWatcher) open(ctx context.Context, options metav1.ListOptions) (machinery.Interface, error) {
 	options.Watch = true
 	lists := ptr.Deref(options.SendInitialEvents, false)
 	agreed := time.Duration(ptr.Deref(options.TimeoutSeconds, 600)) * time.Second
@@ -81,7 +105,7 @@ func (s *listWatcher) watch(ctx context.Context, options metav1.ListOptions) (ma
 	body, err := s.get(timed, options)
 	if err != nil {
 		if !lists || reportsStream(err) {
-			s.report(ctx, err)
+			s.fail(ctx, err)
 		}
 		if lists && apierrors.IsInvalid(err) {
 			s.options.onUnstreamed()
@@ -95,7 +119,7 @@ func (s *listWatcher) watch(ctx context.Context, options metav1.ListOptions) (ma
 	s.throttledSince = time.Time{}
 	s.connection.connected()
 	if !lists {
-		s.health.report(nil)
+		s.report(nil)
 	}
 	opened := &stream{
 		listWatcher: s,
@@ -150,18 +174,18 @@ func (s *listWatcher) parse(data []byte) (*object.Object, error) {
 		object.Edit{Value: strconv.AppendQuote(nil, resource.APIVersion()), Path: []string{"apiVersion"}})
 }
 
-// report reports an error. Expired versions are none: the reflector lists again.
-func (s *listWatcher) report(ctx context.Context, err error) {
+// fail reports an error. Expired versions are none: the reflector lists again.
+func (s *listWatcher) fail(ctx context.Context, err error) {
 	expired := apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 	if ctx.Err() == nil && !expired && !s.isThrottledBriefly(err) {
-		s.health.report(fmt.Errorf("watch %s: %w", s.selection, StableError(err)))
+		s.report(StableError(err))
 	}
 }
 
 // reportLost reports a lost connection, unless another error is known.
 func (s *listWatcher) reportLost(err error) {
-	if s.health.current() == nil {
-		s.health.report(fmt.Errorf("watch %s: %w", s.selection, err))
+	if s.currentErr() == nil {
+		s.report(err)
 	}
 }
 
@@ -215,4 +239,91 @@ func (s Selection) fields() string {
 	}
 	name := fields.OneTermEqualSelector(metav1.ObjectNameField, s.Name).String()
 	return strings.TrimSuffix(name+","+s.Fields, ",")
+}
+
+// Adapters between a watch and client-go's Reflector, which knows when to list, where to resume and how long to wait.
+
+// listItem is an object for the reflector, which needs only its name and version.
+type listItem struct{ *object.Object }
+
+// GetObjectKind is not used.
+func (i listItem) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject returns the item itself, since objects are immutable.
+func (i listItem) DeepCopyObject() runtime.Object { return i }
+
+// GetObjectMeta returns the metadata that the reflector needs.
+func (i listItem) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{Namespace: i.Namespace(), Name: i.Name(), ResourceVersion: i.ResourceVersion()}
+}
+
+// reflectorStore is the store that the reflector fills.
+type reflectorStore struct{ watch *watch }
+
+// Add handles an ADDED event.
+func (s reflectorStore) Add(obj any) error {
+	s.watch.apply(func(c *watchCache) []notification { return c.serverUpdated(obj.(listItem).Object) })
+	return nil
+}
+
+// Update handles a MODIFIED event.
+func (s reflectorStore) Update(obj any) error { return s.Add(obj) }
+
+// Delete handles a DELETED event.
+func (s reflectorStore) Delete(obj any) error {
+	s.watch.apply(func(c *watchCache) []notification { return c.serverDeleted(obj.(listItem).Object) })
+	return nil
+}
+
+// Bookmark handles a BOOKMARK event: the store is a ReflectorBookmarkStore.
+func (s reflectorStore) Bookmark(resourceVersion string) error {
+	version, err := parseVersion(resourceVersion)
+	if err == nil {
+		s.watch.apply(func(c *watchCache) []notification { c.advance(version); return nil })
+	}
+	return err
+}
+
+// Replace handles a complete list.
+func (s reflectorStore) Replace(items []any, resourceVersion string) error {
+	version, err := parseVersion(resourceVersion)
+	if err != nil {
+		return err
+	}
+	list := make([]*object.Object, len(items))
+	for i := range items {
+		list[i] = items[i].(listItem).Object
+	}
+	s.watch.replace(list, version)
+	return nil
+}
+
+// Resync does nothing: resyncs are those of the queue.
+func (s reflectorStore) Resync() error { return nil }
+
+func parseVersion(text string) (uint64, error) {
+	version, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("resource version %q is no integer", text)
+	}
+	return version, nil
+}
+
+// reflectorClock is the real clock, except that it waits for the delay of the connection, or until ctx ends. The
+// reflector waits only between attempts, and ignores its context when a watch is refused.
+type reflectorClock struct {
+	clock.RealClock
+	ctx        context.Context //nolint:containedctx // The interface of clocks passes no context.
+	connection *connection
+}
+
+// After returns a channel that receives when the next attempt is due, or when ctx ends.
+func (c reflectorClock) After(time.Duration) <-chan time.Time {
+	passed := make(chan time.Time, 1)
+	waiting, cancel := context.WithTimeout(c.ctx, c.connection.nextDelay())
+	context.AfterFunc(waiting, func() {
+		cancel()
+		passed <- time.Now()
+	})
+	return passed
 }

@@ -57,8 +57,8 @@ func (m *Manual) start(w *watch) {
 	w.manual, w.stop = m, func() {
 		m.opened = slices.DeleteFunc(m.opened, func(other *watch) bool { return other == w })
 	}
-	w.health.set(m.contents.Failing(w.selection.Resource))
-	if w.health.current() != nil {
+	if err := m.contents.Failing(w.selection.Resource); err != nil {
+		w.lastErr.Store(&err)
 		return
 	}
 	w.cache.perObject = true
@@ -82,7 +82,7 @@ func (m *Manual) start(w *watch) {
 func (m *Manual) List() {
 	m.listed = true
 	for _, w := range m.opened {
-		if w.health.current() == nil {
+		if w.currentErr() == nil {
 			w.list()
 		}
 	}

@@ -11,15 +11,12 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	machinery "k8s.io/apimachinery/pkg/watch"
-
-	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
 // readAhead is the number of events that are parsed ahead of the cache.
@@ -99,7 +96,7 @@ func (s *stream) bookmark(data []byte) (machinery.Event, error) {
 	}
 	if s.listing && mark.Annotations[metav1.InitialEventsAnnotationKey] == "true" {
 		s.listing = false
-		s.listWatcher.health.report(nil)
+		s.listWatcher.report(nil)
 	}
 	return machinery.Event{Type: machinery.Bookmark, Object: mark}, nil
 }
@@ -115,7 +112,7 @@ func statusError(data []byte) error {
 // errorEvent returns the event that reports an error to the reflector.
 func (s *stream) errorEvent(ctx context.Context, err error) machinery.Event {
 	if !s.listing || reportsStream(err) {
-		s.listWatcher.report(ctx, err)
+		s.listWatcher.fail(ctx, err)
 	}
 	var known apierrors.APIStatus
 	if !errors.As(err, &known) {
@@ -229,7 +226,7 @@ type connection struct {
 	// watch was opened.
 	delay, asked time.Duration
 	opened       time.Time
-	// lostTimer reports the lost connection unless it is stopped.
+	// lostTimer reports the lost connection unless it is stopped, or the context has ended.
 	lostTimer *time.Timer
 }
 
@@ -278,44 +275,6 @@ func (c *connection) nextDelay() time.Duration {
 	least := max(c.delay, c.asked)
 	c.asked = 0
 	return least + time.Duration(rand.Int64N(int64(c.delay)+1))
-}
-
-// close stops reporting.
-func (c *connection) close() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.lostTimer != nil {
-		c.lostTimer.Stop()
-	}
-}
-
-// health is the error of a watch; nil while it works.
-type health struct {
-	onChange func(error)
-
-	// notifyMu orders calls of onChange, which may read the current error.
-	notifyMu sync.Mutex
-
-	err atomic.Pointer[error]
-}
-
-// report stores an error and calls onChange if it differs.
-func (h *health) report(err error) {
-	h.notifyMu.Lock()
-	defer h.notifyMu.Unlock()
-	if failure.Text(h.current()) != failure.Text(err) {
-		h.set(err)
-		h.onChange(err)
-	}
-}
-
-func (h *health) set(err error) { h.err.Store(&err) }
-
-func (h *health) current() error {
-	if err := h.err.Load(); err != nil {
-		return *err
-	}
-	return nil
 }
 
 // idleJitter spreads idle timeouts, so that watches that became idle together are not reopened together.

@@ -4,24 +4,15 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"log/slog"
 	"maps"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/rest"
-	reflectors "k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -31,9 +22,12 @@ type watch struct {
 	selector  labels.Selector
 	options   Options
 	stop      context.CancelFunc
-	health    health
 	// manual is the cache of the watch if that has no connections.
 	manual *Manual
+
+	// reportMu orders reports, whose handlers may read the last error.
+	reportMu sync.Mutex
+	lastErr  atomic.Pointer[error]
 
 	// viewCount is guarded by the mutex of the Cache.
 	viewCount int
@@ -63,46 +57,40 @@ func newWatch(selection Selection, options Options) *watch {
 	if selector, err := labels.Parse(selection.Labels); err == nil {
 		w.selector = selector
 	}
-	w.health.onChange = func(err error) {
-		w.markFailed(err)
-		logHealth(options.Log, selection, err)
-		options.OnHealth(selection, err)
-	}
 	return w
 }
 
-func logHealth(log *slog.Logger, selection Selection, err error) {
-	if err == nil {
-		log.Info("watch works again", "selection", selection.String())
-		return
+// currentErr returns why the watch fails; nil while it works.
+func (w *watch) currentErr() error {
+	if err := w.lastErr.Load(); err != nil {
+		return *err
 	}
-	level := slog.LevelWarn
-	if selection.Optional && apierrors.IsNotFound(err) {
-		level = slog.LevelDebug
-	}
-	log.Log(context.Background(), level, "watch fails", "selection", selection.String(), "error", err)
+	return nil
 }
 
-func (w *watch) run(ctx context.Context, client rest.Interface, running *sync.WaitGroup) {
-	src := &listWatcher{client: client, selection: w.selection, options: w.options, health: &w.health, running: running}
-	src.connection = &connection{options: w.options, report: src.reportLost}
-	defer src.connection.close()
-	waits := reflectorClock{ctx: ctx, connection: src.connection}
-	lists := &reflectors.ListWatch{ListWithContextFunc: src.list, WatchFuncWithContext: src.watch}
-	reflector := reflectors.NewReflectorWithOptions(lists, nil, reflectorStore{w}, reflectors.ReflectorOptions{
-		Name:            w.selection.String(),
-		TypeDescription: w.selection.Resource.String(),
-		Clock:           waits,
-		Backoff:         &wait.Backoff{Duration: 1}, // The clock computes the delay.
-	})
-	// RunWithContext would let the delay grow even if watches worked in between: a
-	// reflector resets it only after two minutes without failures.
-	for ctx.Err() == nil {
-		if err := reflector.ListAndWatchWithContext(ctx); err != nil {
-			w.options.Log.Debug("watch failed", "selection", w.selection.String(), "error", err)
-		}
-		<-waits.After(0)
+// report stores why the watch fails, nil if it works, and passes on what differs from the last report.
+func (w *watch) report(err error) {
+	if err != nil {
+		err = fmt.Errorf("watch %s: %w", w.selection, err)
 	}
+	w.reportMu.Lock()
+	defer w.reportMu.Unlock()
+	if failure.Text(w.currentErr()) == failure.Text(err) {
+		return
+	}
+	w.lastErr.Store(&err)
+	if err != nil {
+		w.markFailed()
+	}
+	switch selection := w.selection.String(); {
+	case err == nil:
+		w.options.Log.Info("watch works again", "selection", selection)
+	case w.selection.Optional && apierrors.IsNotFound(err):
+		w.options.Log.Debug("watch fails", "selection", selection, "error", err)
+	default:
+		w.options.Log.Warn("watch fails", "selection", selection, "error", err)
+	}
+	w.options.OnHealth(w.selection, err)
 }
 
 // apply changes the cache and notifies the handlers.
@@ -148,16 +136,13 @@ func (w *watch) addView(v *View) {
 	if w.lists.Load() > 0 {
 		v.markReady()
 	}
-	if w.health.current() != nil {
+	if w.currentErr() != nil {
 		v.markReadyOrFailed()
 	}
 }
 
 // markFailed notifies the views that wait for the first list.
-func (w *watch) markFailed(err error) {
-	if err == nil {
-		return
-	}
+func (w *watch) markFailed() {
 	w.deliverMu.Lock()
 	defer w.deliverMu.Unlock()
 	for _, v := range w.views {
@@ -192,7 +177,7 @@ func (w *watch) stat() Stat {
 		Bytes:     w.cache.bytes,
 		Synced:    w.lists.Load() > 0,
 		Lists:     int(w.lists.Load()),
-		Err:       w.health.current(),
+		Err:       w.currentErr(),
 	}
 }
 
@@ -208,47 +193,55 @@ type View struct {
 	readyOrFailedClosed, closed bool
 }
 
-func read[T any](v *View, find func(*watchCache) T) T {
-	v.watch.mu.RLock()
-	defer v.watch.mu.RUnlock()
-	return find(&v.watch.cache)
-}
-
 // Get returns an object, or nil.
 func (v *View) Get(namespace, name string) *object.Object {
-	return read(v, func(c *watchCache) *object.Object { return c.objects[key{namespace, name}] })
+	v.watch.mu.RLock()
+	defer v.watch.mu.RUnlock()
+	return v.watch.cache.objects[key{namespace, name}]
 }
 
 // Owned returns the objects that an owner controls, sorted by namespace and name. Those of a namespaced owner
 // are in its namespace: an owner reference from elsewhere is invalid or forged, and the garbage collector
 // does not remove it as long as the object has a finalizer.
 func (v *View) Owned(owner *object.Object) []*object.Object {
-	return read(v, func(c *watchCache) []*object.Object { return slices.Clone(c.owned(owner.UID(), owner.Namespace())) })
+	v.watch.mu.RLock()
+	defer v.watch.mu.RUnlock()
+	return slices.Clone(v.watch.cache.owned(owner.UID(), owner.Namespace()))
 }
 
 // CountOwned returns the number of objects of Owned, for an owner's UID and namespace.
 func (v *View) CountOwned(uid, namespace string) int {
-	return read(v, func(c *watchCache) int { return len(c.owned(uid, namespace)) })
+	v.watch.mu.RLock()
+	defer v.watch.mu.RUnlock()
+	return len(v.watch.cache.owned(uid, namespace))
 }
 
 // Orphans returns the objects without a controller that match the selector, sorted by
 // namespace and name. An empty namespace means all.
 func (v *View) Orphans(namespace string, selector labels.Selector) []*object.Object {
-	return read(v, func(c *watchCache) []*object.Object { return c.orphans(namespace, selector) })
+	v.watch.mu.RLock()
+	defer v.watch.mu.RUnlock()
+	return v.watch.cache.orphans(namespace, selector)
 }
 
 // All iterates over the current objects, in no order. The caller may use the view meanwhile.
-func (v *View) All() iter.Seq[*object.Object] { return slices.Values(read(v, (*watchCache).all)) }
+func (v *View) All() iter.Seq[*object.Object] {
+	v.watch.mu.RLock()
+	defer v.watch.mu.RUnlock()
+	return slices.Values(v.watch.cache.all())
+}
 
 // Stat returns the state of the watch.
 func (v *View) Stat() Stat { return v.watch.stat() }
 
 // Len returns the number of objects.
-func (v *View) Len() int { return read(v, func(c *watchCache) int { return len(c.objects) }) }
+func (v *View) Len() int { return v.Stat().Objects }
 
 // Version returns the resource version up to which all events have arrived.
 func (v *View) Version() uint64 {
-	return read(v, func(c *watchCache) uint64 { return c.latestVersion })
+	v.watch.mu.RLock()
+	defer v.watch.mu.RUnlock()
+	return v.watch.cache.latestVersion
 }
 
 // Ready is closed when all objects have been listed and passed to the handler.
@@ -268,7 +261,7 @@ func (v *View) Synced() bool {
 }
 
 // Err returns the error of the watch, which is retried; nil while it works.
-func (v *View) Err() error { return v.watch.health.current() }
+func (v *View) Err() error { return v.watch.currentErr() }
 
 // ObserveWrite stores the result of a write, so that it is read at once, unless the cache has
 // a newer version. It notifies the handlers of other views. The handler of this view is
@@ -319,93 +312,4 @@ func (v *View) markReadyOrFailed() {
 		v.readyOrFailedClosed = true
 		close(v.readyOrFailed)
 	}
-}
-
-// Adapters between a watch and client-go's Reflector, which knows when to list, where to resume and how long to wait.
-
-// listItem is an object for the reflector, which needs only its name and version.
-type listItem struct{ *object.Object }
-
-// GetObjectKind is not used.
-func (i listItem) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
-
-// DeepCopyObject returns the item itself, since objects are immutable.
-func (i listItem) DeepCopyObject() runtime.Object { return i }
-
-// GetObjectMeta returns the metadata that the reflector needs.
-func (i listItem) GetObjectMeta() metav1.Object {
-	return &metav1.ObjectMeta{Namespace: i.Namespace(), Name: i.Name(), ResourceVersion: i.ResourceVersion()}
-}
-
-// reflectorStore is the store that the reflector fills.
-type reflectorStore struct{ watch *watch }
-
-var _ reflectors.ReflectorBookmarkStore = reflectorStore{}
-
-// Add handles an ADDED event.
-func (s reflectorStore) Add(obj any) error {
-	s.watch.apply(func(c *watchCache) []notification { return c.serverUpdated(obj.(listItem).Object) })
-	return nil
-}
-
-// Update handles a MODIFIED event.
-func (s reflectorStore) Update(obj any) error { return s.Add(obj) }
-
-// Delete handles a DELETED event.
-func (s reflectorStore) Delete(obj any) error {
-	s.watch.apply(func(c *watchCache) []notification { return c.serverDeleted(obj.(listItem).Object) })
-	return nil
-}
-
-// Bookmark handles a BOOKMARK event.
-func (s reflectorStore) Bookmark(resourceVersion string) error {
-	version, err := parseVersion(resourceVersion)
-	if err == nil {
-		s.watch.apply(func(c *watchCache) []notification { c.advance(version); return nil })
-	}
-	return err
-}
-
-// Replace handles a complete list.
-func (s reflectorStore) Replace(items []any, resourceVersion string) error {
-	version, err := parseVersion(resourceVersion)
-	if err != nil {
-		return err
-	}
-	list := make([]*object.Object, len(items))
-	for i := range items {
-		list[i] = items[i].(listItem).Object
-	}
-	s.watch.replace(list, version)
-	return nil
-}
-
-// Resync does nothing: resyncs are those of the queue.
-func (s reflectorStore) Resync() error { return nil }
-
-func parseVersion(text string) (uint64, error) {
-	version, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("resource version %q is no integer", text)
-	}
-	return version, nil
-}
-
-// reflectorClock is the real clock, except that it waits for the delay of the connection, or until ctx ends. The
-// reflector waits only between attempts, and ignores its context when a watch is refused.
-type reflectorClock struct {
-	clock.RealClock
-	ctx        context.Context //nolint:containedctx // The interface of clocks passes no context.
-	connection *connection
-}
-
-// After returns a channel that receives when the next attempt is due, or when ctx ends.
-func (c reflectorClock) After(time.Duration) <-chan time.Time {
-	passed := make(chan time.Time, 1)
-	waiting, cancel := context.WithTimeout(c.ctx, c.connection.nextDelay())
-	context.AfterFunc(waiting, func() {
-		cancel()
-		passed <- time.Now()
-	})
-	return passed
 }

@@ -320,8 +320,8 @@ type indexKey struct{ label, value string }
 
 func ownerKey(uid string) indexKey { return indexKey{value: uid} }
 
-// in returns an equal key with strings of the object, and whether the object has it.
-func (k indexKey) in(o *object.Object) (same indexKey, found bool) {
+// sameIn returns an equal key with strings of the object, and whether the object has it.
+func (k indexKey) sameIn(o *object.Object) (same indexKey, found bool) {
 	for same := range indexKeys(o) {
 		if same == k {
 			return same, true
@@ -354,7 +354,7 @@ type index map[indexKey]object.Sorted
 // otherwise both have the same name.
 func (x index) update(old, current *object.Object) {
 	for k := range indexKeys(old) {
-		if _, stays := k.in(current); !stays {
+		if _, stays := k.sameIn(current); !stays {
 			x.remove(k, old)
 		}
 	}
@@ -372,7 +372,7 @@ func (x index) remove(k indexKey, o *object.Object) {
 		delete(x, k)
 		return
 	}
-	k, _ = k.in(rest[0]) // Strings of a removed object would keep it in memory.
+	k, _ = k.sameIn(rest[0]) // Strings of a removed object would keep it in memory.
 	x[k] = rest
 }
 

@@ -35,7 +35,7 @@ func parse(data []byte, apiVersion, kind string, whole bool) (*Object, error) {
 	data = bytes.TrimSpace(data)
 	dec := newDecoder(data)
 	defer dec.release()
-	p := parser{data: data, dec: &dec.Decoder, keepManaged: whole}
+	p := parser{read: new(Object), data: data, dec: &dec.Decoder, keepManaged: whole}
 	err := p.object()
 	if err == nil {
 		err = expectEnd(p.dec)
@@ -78,20 +78,18 @@ func withFieldPath(dec *jsontext.Decoder, err error) error {
 // span is a range of bytes in the data being parsed.
 type span struct{ from, to int64 }
 
-// parser reads an object once and stores views of its metadata; build copies them.
+// parser reads an object once and stores views of its texts; build copies them.
 type parser struct {
+	read *Object
 	data []byte
 	dec  *jsontext.Decoder
 
 	apiVersion, kind []byte
 	namespace, name  []byte
 	uid              textSpan
-	resourceVersion  uint64
-	generation       int64
 	labels           textSpan // rewritten if they cannot be looked up in the data
 	owner            owner
 	controlled       bool
-	deleting         bool
 
 	// keepManaged keeps managedFields beside the JSON.
 	keepManaged bool
@@ -142,7 +140,7 @@ func (p *parser) metadata(name []byte) error {
 	case "resourceVersion":
 		return p.recordSpan(&p.version, p.readVersion)
 	case "generation":
-		return p.integer(&p.generation)
+		return p.integer(&p.read.generation)
 	case "labels":
 		return p.readLabels()
 	case "annotations":
@@ -152,7 +150,7 @@ func (p *parser) metadata(name []byte) error {
 	case "finalizers":
 		return readItemsOrNull(p.dec, '[', func() error { return p.text(new([]byte)) })
 	case "deletionTimestamp":
-		p.deleting = p.dec.PeekKind() != 'n'
+		p.read.deleted = p.dec.PeekKind() != 'n'
 	case "managedFields":
 		from := p.nameFrom
 		err := p.skip()
@@ -175,11 +173,10 @@ func (p *parser) readVersion() error {
 	if err := p.text(&text); err != nil || len(text) == 0 {
 		return err
 	}
-	version, err := strconv.ParseUint(string(text), 10, 64)
-	if err != nil {
+	var err error
+	if p.read.version, err = strconv.ParseUint(string(text), 10, 64); err != nil {
 		return fmt.Errorf("resource version %q is no integer", text)
 	}
-	p.resourceVersion = version
 	return nil
 }
 
@@ -296,9 +293,9 @@ var seed = maphash.MakeSeed()
 // typeName is apiVersion and kind. There are few of them, and each is stored once.
 type typeName struct{ apiVersion, kind string }
 
-// build returns the parsed object with its own copy of the bytes, and its digests.
+// build completes the object with its own copy of the bytes, and its digests.
 func (p *parser) build(apiVersion, kind string) *Object {
-	o := &Object{version: p.resourceVersion, generation: p.generation, deleted: p.deleting}
+	o := p.read
 	o.typeName = unique.Make(typeName{orExpected(p.apiVersion, apiVersion), orExpected(p.kind, kind)}) // It copies new texts.
 	var room [256]byte
 	o.names, o.nameFrom = string(append(append(room[:0], p.namespace...), p.name...)), uint32(len(p.namespace))

@@ -36,8 +36,7 @@ func TestLimitValues(t *testing.T) {
 		if err := LimitValues([]byte(c.text), c.values); err != nil {
 			t.Errorf("%.80s: has %d values: %v", c.text, c.values, err)
 		}
-		err := LimitValues([]byte(c.text), c.values-1)
-		if want := fmt.Sprintf("has more than %d JSON values", c.values-1); err == nil || err.Error() != want {
+		if err := LimitValues([]byte(c.text), c.values-1); err == nil || err.Error() != fmt.Sprintf("has more than %d JSON values", c.values-1) {
 			t.Errorf("%.80s: has %d values, with a limit of %d: %v", c.text, c.values, c.values-1, err)
 		}
 	}

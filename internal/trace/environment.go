@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"strconv"
 	"strings"
 
-	sdk "go.opentelemetry.io/otel/sdk/trace"
 	oteltrace "go.opentelemetry.io/otel/trace"
 )
 
@@ -76,12 +74,4 @@ func checkHeaders() error {
 		}
 	}
 	return nil
-}
-
-// queueSize returns the size of the queue, as the library reads it.
-func queueSize() int {
-	if size, err := strconv.Atoi(os.Getenv(envQueue)); err == nil && size > 0 {
-		return size
-	}
-	return sdk.DefaultMaxQueueSize
 }

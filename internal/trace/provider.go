@@ -27,9 +27,6 @@ const (
 	maxError = 300
 )
 
-// OutcomeSkipped is the outcome of a run without changes to process.
-const OutcomeSkipped = "skipped"
-
 // Reasons why spans are dropped.
 const (
 	// DroppedQueueFull: they come faster than the collector takes them.
@@ -70,9 +67,13 @@ func (c *Config) Start(ctx context.Context, p Process) (*Tracer, func(), error) 
 	if err != nil {
 		return nil, nil, fmt.Errorf("traces: %w", err)
 	}
+	size, err := strconv.Atoi(os.Getenv(envQueue))
+	if err != nil || size <= 0 { // The library reads it so.
+		size = sdk.DefaultMaxQueueSize
+	}
 	counted := &exporter{SpanExporter: sender, process: p, endpoint: c.endpoint}
 	provider := sdk.NewTracerProvider(sdk.WithResource(of), sdk.WithSpanProcessor(
-		&boundedProcessor{SpanProcessor: sdk.NewBatchSpanProcessor(counted), exporter: counted, limit: int64(queueSize())}))
+		&boundedProcessor{SpanProcessor: sdk.NewBatchSpanProcessor(counted), exporter: counted, limit: int64(size)}))
 	p.Log.Info("sends traces", "endpoint", counted.endpoint)
 	stop := func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
@@ -110,7 +111,7 @@ func (b *boundedProcessor) OnEnd(s sdk.ReadOnlySpan) {
 // isNoop reports whether a span is the whole trace of a reconcile without a call or a write.
 func isNoop(s sdk.ReadOnlySpan) bool {
 	return !s.Parent().IsValid() && s.ChildSpanCount() == 0 &&
-		slices.Contains(s.Attributes(), attribute.String(AttrOutcome, OutcomeSkipped))
+		slices.Contains(s.Attributes(), attribute.String(AttrOutcome, "skipped"))
 }
 
 // exporter counts and logs what is not sent, once until it works again.

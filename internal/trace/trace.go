@@ -244,9 +244,7 @@ func Header(ctx context.Context, header http.Header) http.Header {
 		return header
 	}
 	header = header.Clone()
-	for name, value := range Headers(ctx) {
-		header.Set(name, value)
-	}
+	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(header))
 	return header
 }
 
