@@ -239,15 +239,12 @@ func (m *Manager) refusal(ctx context.Context, declared *object.Object, compiled
 		return why, nil, nil
 	}
 	if kind, _ := compile.KindOf(declared); kind.Metacontroller() {
-		note, err := m.Metacontrollers.Check(ctx, declared)
+		notes, err = m.Metacontrollers.Check(ctx, declared)
 		if refused, is := errors.AsType[*compile.Refusal](err); is {
 			return refused, nil, nil
 		}
 		if err != nil {
 			return nil, nil, err
-		}
-		if note != "" {
-			notes = []string{note}
 		}
 	}
 	why, err = m.Others.CheckOlder(ctx, declared, compiled)

@@ -120,10 +120,10 @@ type Options struct {
 	// Metrics are the metrics to extend and serve; nil for new ones.
 	Metrics *serving.Metrics
 	// InspectAddress serves the state of this process to others on this machine, on
-	// loopback (see dashboard/wire); "" disables it. InspectAuto selects an address.
+	// loopback (see inspect/wire); "" disables it. InspectAuto selects an address.
 	InspectAddress string
 	// InspectDir is the directory to publish that address in, with the token that clients
-	// need; if empty, the token is in a Secret (see dashboard/discovery/token).
+	// need; if empty, the token is in a Secret (see inspect/locate/token).
 	InspectDir string
 	// Dashboard is the dashboard; nil for none.
 	Dashboard Dashboard

@@ -206,8 +206,8 @@ func (m *Manager) codeReview() (*admission.Program, error) {
 	var err error
 	review.Objects, err = admission.ParseSelectors(m.options.Selector)
 	return &admission.Program{
-		Name: codeReviewKey.Name, Configuration: "controllers." + reach.RegistrationGroup() + "." + setpoint.GroupVersion.Group, Unprobed: true,
-		Webhooks: []admission.Webhook{review},
+		Name: codeReviewKey.Name, Configuration: "controllers." + reach.RegistrationGroup() + "." + setpoint.GroupVersion.Group,
+		Unprobed: true, Webhooks: []admission.Webhook{review},
 	}, err
 }
 

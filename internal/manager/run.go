@@ -108,7 +108,8 @@ func (m *Manager) watchAndRun(ctx context.Context) error {
 		return err
 	}
 	defer m.CRDs.Watch(ctx, m.Store, len(m.options.GoControllers) > 0)()
-	return m.controllers.Run(ctx)
+	m.controllers.Run(ctx)
+	return nil
 }
 
 // awaitCRDsAsStandby waits until the CRDs are served that the leader installs. A leader of an older release never

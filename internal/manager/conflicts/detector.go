@@ -73,25 +73,25 @@ func (d *Detector) refresh(ctx context.Context) error {
 	return nil
 }
 
-// Check refuses a controller object that a Metacontroller runs. The note says what could not be checked.
-func (d *Detector) Check(ctx context.Context, declared *object.Object) (note string, err error) {
+// Check refuses a controller object that a Metacontroller runs. The notes say what could not be checked.
+func (d *Detector) Check(ctx context.Context, declared *object.Object) (notes []string, err error) {
 	if plan.Annotation(declared, setpoint.AnnotationIgnoreMetacontroller) == "true" {
-		return "", nil
+		return nil, nil
 	}
 	found, err := d.get(ctx)
 	switch {
 	case request.IsForbiddenOrNotFound(err):
-		return fmt.Sprintf("cannot check whether a Metacontroller runs in this cluster (%v); make sure that none does", err), nil
+		return []string{fmt.Sprintf("cannot check whether a Metacontroller runs in this cluster (%v); make sure that none does", err)}, nil
 	case err != nil:
-		return "", fmt.Errorf("detect Metacontroller in this cluster: %w", err)
+		return nil, fmt.Errorf("detect Metacontroller in this cluster: %w", err)
 	}
 	i := slices.IndexFunc(found, func(one metacontroller) bool {
 		return one.targets == nil || one.targets.Matches(declared.Labels())
 	})
 	if i < 0 {
-		return "", nil
+		return nil, nil
 	}
-	return "", &compile.Refusal{Reason: setpoint.ReasonConflictingMetacontroller, Err: fmt.Errorf(
+	return nil, &compile.Refusal{Reason: setpoint.ReasonConflictingMetacontroller, Err: fmt.Errorf(
 		"a Metacontroller runs in this cluster (%s), and both would reconcile the same objects: scale it to 0, and this controller starts; "+
 			"or, if it ignores this object, set the annotation %s: \"true\"", found[i].name, setpoint.AnnotationIgnoreMetacontroller)}
 }

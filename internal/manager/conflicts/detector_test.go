@@ -111,10 +111,10 @@ func TestConflictWithMetacontroller(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &Detector{now: time.Now, find: func(context.Context) ([]metacontroller, error) { return c.found, c.failure }}
-			note, err := d.Check(t.Context(), controllerObject(t, c.metadata))
+			notes, err := d.Check(t.Context(), controllerObject(t, c.metadata))
 			refusal, refused := errors.AsType[*compile.Refusal](err)
-			if refused != c.refusal || (note != "") != c.noting || (err != nil) != (c.refusal || c.failing) {
-				t.Fatalf("note %q, error %v", note, err)
+			if refused != c.refusal || (len(notes) > 0) != c.noting || (err != nil) != (c.refusal || c.failing) {
+				t.Fatalf("notes %q, error %v", notes, err)
 			}
 			if refused && (refusal.Reason != setpoint.ReasonConflictingMetacontroller || !strings.Contains(err.Error(), "StatefulSet a/mc")) {
 				t.Errorf("%s: %v", refusal.Reason, err)

@@ -94,15 +94,10 @@ func (o *Others) List(ctx context.Context) ([]Other, error) {
 	return all, nil
 }
 
-// ignores reports whether a controller object is of this run, or goes.
-func (o *Others) ignores(declared *object.Object) bool {
-	run := declared.Labels().Get(setpoint.LabelDevRun)
-	return run != "" && run == o.DevRun || declared.Deleting()
-}
-
+// compile returns a controller object that runs. One of this run, or that goes, is none.
 func (o *Others) compile(ctx context.Context, kind compile.Kind, declared *object.Object) (Other, bool) {
 	other := Other{run: declared.Labels().Get(setpoint.LabelDevRun), rank: Rank(declared), declared: declared}
-	if o.ignores(declared) {
+	if other.run != "" && other.run == o.DevRun || declared.Deleting() {
 		return other, false
 	}
 	env, managedBy := o.Environment(), compile.StoredStatus(declared).ManagedBy

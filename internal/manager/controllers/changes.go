@@ -39,10 +39,7 @@ type changes struct {
 // What is listed at the start is reconciled by startAll, in the order of age.
 func (c *changes) controllerChanged(kind compile.Kind) func(cache.Event) {
 	return func(e cache.Event) {
-		if !c.enqueueing.Load() {
-			return
-		}
-		if e.Old == nil || e.New == nil || !declared.Unchanged(e.New, e.Old) {
+		if c.enqueueing.Load() && (e.Old == nil || e.New == nil || !declared.Unchanged(e.New, e.Old)) {
 			c.queue.Add(queue.Key{Namespace: kind.Name, Name: e.Object().Name()}, queue.Cause{Kind: queue.ParentChanged})
 		}
 	}

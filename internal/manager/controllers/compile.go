@@ -75,13 +75,11 @@ func (c *compilation) checkRunnable(ctx context.Context, key queue.Key, declared
 		return err
 	}
 	if kind.Metacontroller() {
-		note, err := c.Metacontrollers.Check(ctx, declared)
+		notes, err := c.Metacontrollers.Check(ctx, declared)
 		if err != nil {
 			return err
 		}
-		if note != "" {
-			compiled.Notes = append(compiled.Notes, note)
-		}
+		compiled.Notes = append(compiled.Notes, notes...)
 	}
 	if err := c.registry.all().checkConflict(key, conflicts.Rank(declared), compiled); err != nil {
 		return err

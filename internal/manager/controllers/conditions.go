@@ -142,13 +142,14 @@ const maxNamespaces = 10
 
 // inNamespaces says where objects are; "" if they have no namespace.
 func inNamespaces(names []string) string {
-	switch more := len(names) - maxNamespaces; {
-	case len(names) == 0:
+	if len(names) == 0 {
 		return ""
-	case more > 0:
-		return fmt.Sprintf(" in %s and %d more namespaces", strings.Join(names[:maxNamespaces], ", "), more)
 	}
-	return " in " + strings.Join(names, ", ")
+	text := " in " + strings.Join(names[:min(len(names), maxNamespaces)], ", ")
+	if more := len(names) - maxNamespaces; more > 0 {
+		text += fmt.Sprintf(" and %d more namespaces", more)
+	}
+	return text
 }
 
 // rbacAdvice says how to print the roles that a controller needs. Setpoint itself finds missing permissions,

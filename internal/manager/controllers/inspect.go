@@ -168,7 +168,7 @@ func (v *inspection) Gauges() map[string]serving.ControllerState {
 		health, runs := one.health()
 		gauges := serving.ControllerState{
 			Ready: one.overallCondition(health).ok, Conditions: v.conditionsOf(&one, health), QueueKnown: v.knowsQueue(one.running),
-			Rollout: rolloutGauges(&one.previous),
+			Rollout: one.previous.Rollout,
 		}
 		if runs {
 			gauges.Health = &health

@@ -33,25 +33,28 @@ type reconciler struct {
 	rollouts    *rollouts
 }
 
-// reconcile starts, replaces or stops the controller of a controller object.
+// reconcile starts, replaces or stops the controller of a controller object, or one of a Go program.
 func (r *reconciler) reconcile(ctx context.Context, key queue.Key) queue.Outcome {
-	if i := r.goControllerIndex(key); i >= 0 {
-		return r.reconcileGoController(ctx, key, i)
+	now := controllerState{key: key}
+	var compiled *compile.Compiled
+	if i := slices.IndexFunc(r.GoControllers, func(own GoController) bool { return goControllerKey(own.Name) == key }); i >= 0 {
+		now.rank = goControllerRank(i)
+		compiled, now.refusal = r.compilation.compileGoController(ctx, key, i)
+	} else {
+		if now.object = r.declared.Get(key); now.object == nil || now.object.Deleting() {
+			r.remove(key, now.object)
+			return queue.NoRequeue()
+		}
+		now.rank = conflicts.Rank(now.object)
+		compiled, now.refusal = r.compilation.compileDeclared(ctx, key, now.object)
 	}
-	declared := r.declared.Get(key)
-	if declared == nil || declared.Deleting() {
-		r.remove(key, declared)
-		return queue.NoRequeue()
-	}
-	compiled, err := r.compilation.compileDeclared(ctx, key, declared)
-	if ctx.Err() != nil {
-		return queue.NoRequeue()
-	}
-	if errors.Is(err, calls.ErrCompiling) {
+	if ctx.Err() != nil || errors.Is(now.refusal, calls.ErrCompiling) {
 		return queue.NoRequeue() // codeCompiled enqueues the controller.
 	}
-	outcome := r.settle(ctx, controllerState{key: key, object: declared, rank: conflicts.Rank(declared), refusal: err}, compiled)
-	r.releaser.enqueue(key, declared)
+	outcome := r.settle(ctx, now, compiled)
+	if now.object != nil {
+		r.releaser.enqueue(key, now.object)
+	}
 	return outcome
 }
 
@@ -71,18 +74,11 @@ func (r *reconciler) settle(ctx context.Context, now controllerState, compiled *
 		return queue.Retry()
 	}
 	r.replace(ctx, now, compiled)
-	if refusal == nil && len(compiled.Excluded)+len(compiled.Absent)+len(compiled.Unserved) > 0 {
-		return queue.Retry()
-	}
-	return outcomeOf(refusal)
-}
-
-// outcomeOf retries refusals that may end without an event: access, aggregated APIs, the Leases of others and
-// the API server itself change without one.
-func outcomeOf(refusal *compile.Refusal) queue.Outcome {
+	// Access, aggregated APIs, the Leases of others and the API server itself change without an event.
 	retried := []string{setpoint.ReasonForbidden, setpoint.ReasonResourceNotFound, setpoint.ReasonConflictingSetpoint,
 		setpoint.ReasonAPIUnavailable}
-	if refusal != nil && slices.Contains(retried, refusal.Reason) {
+	if refusal != nil && slices.Contains(retried, refusal.Reason) ||
+		refusal == nil && len(compiled.Excluded)+len(compiled.Absent)+len(compiled.Unserved) > 0 {
 		return queue.Retry()
 	}
 	return queue.NoRequeue()
@@ -255,18 +251,4 @@ func (r *reconciler) remove(key queue.Key, going *object.Object) {
 	}
 	r.registry.set(controllerState{key: key, object: going, releasing: "removing its finalizer from parents"})
 	r.releaser.enqueue(key, going)
-}
-
-// goControllerIndex returns the index in Options.GoControllers; negative for a controller object.
-func (r *reconciler) goControllerIndex(key queue.Key) int {
-	return slices.IndexFunc(r.GoControllers, func(own GoController) bool { return goControllerKey(own.Name) == key })
-}
-
-// reconcileGoController compiles a controller of the program and starts or replaces it.
-func (r *reconciler) reconcileGoController(ctx context.Context, key queue.Key, i int) queue.Outcome {
-	compiled, err := r.compilation.compileGoController(ctx, key, i)
-	if ctx.Err() != nil {
-		return queue.NoRequeue()
-	}
-	return r.settle(ctx, controllerState{key: key, rank: goControllerRank(i), refusal: err}, compiled)
 }

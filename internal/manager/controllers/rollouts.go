@@ -12,7 +12,6 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/manager/running"
-	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -96,25 +95,6 @@ func (m *rollouts) recordStep(e *controllerEntry, previous, now setpoint.Control
 		event.Type = corev1.EventTypeWarning
 	}
 	m.Events.Event(e.object, event)
-}
-
-// rolloutGauges returns what metrics show of the rollout that was reported of a controller; nil for none.
-func rolloutGauges(reported *setpoint.ControllerStatus) *serving.RolloutState {
-	if reported.Rollout == nil {
-		return nil
-	}
-	state := &serving.RolloutState{Stopped: meta.IsStatusConditionFalse(reported.Conditions, setpoint.ConditionProgressing)}
-	switch s := reported.Rollout; {
-	case s.Phase == setpoint.RolloutComplete:
-		state.Moved = 1
-	case s.Total > 0:
-		state.Moved = float64(s.Moved) / float64(s.Total)
-	}
-	if shadow := reported.Rollout.Shadow; shadow != nil {
-		state.Compared = map[string]int{"same": int(shadow.Compared - shadow.Different - shadow.Failed), "different": int(shadow.Different),
-			"failed": int(shadow.Failed)}
-	}
-	return state
 }
 
 // followLogicVersion sets the version that responses have, and says when it changes or cannot be followed.

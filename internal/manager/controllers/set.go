@@ -10,10 +10,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
@@ -67,9 +67,11 @@ func NewSet(d Dependencies) *Set {
 }
 
 // Run watches controller objects and runs their controllers until the context ends.
-func (cs *Set) Run(ctx context.Context) error {
+func (cs *Set) Run(ctx context.Context) {
+	defer cs.stopAll()
 	if len(cs.GoControllers) > 0 {
-		return cs.runGoControllers(ctx)
+		cs.runGoControllers(ctx)
+		return
 	}
 	for _, kind := range compile.Kinds() {
 		view := cs.Store.Watch(cache.Selection{Resource: kind.Resource, Labels: cs.Selector,
@@ -77,16 +79,20 @@ func (cs *Set) Run(ctx context.Context) error {
 		cs.declared.Add(kind, view)
 	}
 	cs.Store.Watch(cache.Selection{Resource: crds.Resource, Metadata: true}, cs.crdChanged)
-	defer cs.stopAll()
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { cs.processQueue(ctx); return nil })
-	group.Go(func() error { cs.watchMetacontrollers(ctx); return nil })
-	group.Go(func() error { cs.watchOthers(ctx); return nil })
-	group.Go(func() error { cs.watchPermissions(ctx); return nil })
-	group.Go(func() error { cs.Leader.WhileLeading(ctx, cs.reportStatuses); return nil })
-	group.Go(func() error { cs.Leader.WhileLeading(ctx, cs.CRDs.Correct); return nil })
-	group.Go(func() error { cs.Leader.WhileLeading(ctx, cs.releaser.releaseAll); return nil })
-	return group.Wait()
+	leading := func(do func(context.Context)) func(context.Context) {
+		return func(ctx context.Context) { cs.Leader.WhileLeading(ctx, do) }
+	}
+	runAll(ctx, cs.processQueue, cs.watchMetacontrollers, cs.watchOthers, cs.watchPermissions,
+		leading(cs.reportStatuses), leading(cs.CRDs.Correct), leading(cs.releaser.releaseAll))
+}
+
+// runAll calls functions at once, and returns when all have.
+func runAll(ctx context.Context, all ...func(context.Context)) {
+	var running sync.WaitGroup
+	for _, run := range all {
+		running.Go(func() { run(ctx) })
+	}
+	running.Wait()
 }
 
 // processQueue starts, replaces and stops controllers, one at a time.
@@ -206,19 +212,15 @@ func (cs *Set) stopAll() {
 }
 
 // runGoControllers runs the controllers of a Go program until the context ends.
-func (cs *Set) runGoControllers(ctx context.Context) error {
+func (cs *Set) runGoControllers(ctx context.Context) {
 	for _, name := range cs.CRDs.Names() {
 		cs.compilation.crdWatches.watch(name)
 	}
-	defer cs.stopAll()
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { cs.processQueue(ctx); return nil })
-	group.Go(func() error { cs.logGoControllers(ctx); return nil })
-	group.Go(func() error { cs.watchPermissions(ctx); return nil })
+	all := []func(context.Context){cs.processQueue, cs.logGoControllers, cs.watchPermissions}
 	for _, own := range cs.GoControllers {
-		group.Go(func() error { cs.compileAgain(ctx, own); return nil })
+		all = append(all, func(ctx context.Context) { cs.compileAgain(ctx, own) })
 	}
-	return group.Wait()
+	runAll(ctx, all...)
 }
 
 // logGoControllers logs the conditions of a Go program's controllers when they change, since they have no status.

@@ -108,7 +108,11 @@ func (r *reporter) reportStatus(ctx context.Context, e *controllerEntry) {
 	r.rollouts.carryOut(e)
 	r.rollouts.recordStep(e, previous, status)
 	r.recordTransitions(&e.controllerState, previous.Conditions, status.Conditions)
-	r.registry.change(e.key, func(e *controllerEntry) { e.lastReported = now })
+	r.registry.change(e.key, func(current *controllerEntry) {
+		if current.object.UID() == e.object.UID() { // Else it was created again meanwhile.
+			current.lastReported = now
+		}
+	})
 	if !HasHeldDeletions(previous.Conditions) && HasHeldDeletions(status.Conditions) {
 		held := meta.FindStatusCondition(status.Conditions, setpoint.ConditionDeletionsHeld)
 		r.Events.Event(e.object, hook.Event{Type: "Warning", Reason: composite.ReasonDeletionsHeld, Message: held.Message})

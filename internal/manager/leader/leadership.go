@@ -23,8 +23,10 @@ type Leadership struct {
 
 // heldLease is one period of leadership.
 type heldLease struct {
-	acquired, lost chan struct{}
-	active         sync.WaitGroup
+	acquired chan struct{}
+	lost     context.Context //nolint:containedctx // It is that of the period, which lose ends.
+	lose     context.CancelFunc
+	active   sync.WaitGroup
 }
 
 // NewLeadership returns that of a replica that does not lead.
@@ -34,7 +36,8 @@ func NewLeadership() *Leadership {
 }
 
 func newHeldLease() *heldLease {
-	return &heldLease{acquired: make(chan struct{}), lost: make(chan struct{})}
+	lost, lose := context.WithCancel(context.Background())
+	return &heldLease{acquired: make(chan struct{}), lost: lost, lose: lose}
 }
 
 // start begins to lead.
@@ -48,7 +51,7 @@ func (l *Leadership) stop() (idle <-chan struct{}) {
 	l.mu.Lock()
 	past := l.lease
 	l.lease = newHeldLease()
-	close(past.lost)
+	past.lose()
 	l.mu.Unlock()
 	done := make(chan struct{})
 	go func() {
@@ -96,32 +99,21 @@ func (l *Leadership) WhileLeading(ctx context.Context, do func(context.Context))
 
 // runOnce calls do for one period of leadership.
 func (l *Leadership) runOnce(ctx context.Context, t *heldLease, do func(context.Context)) {
-	if !l.addWorker(t) {
+	l.mu.Lock()
+	ended := l.lease != t
+	if !ended {
+		t.active.Add(1)
+	}
+	l.mu.Unlock()
+	if ended {
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() {
-		select {
-		case <-t.lost:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
+	defer context.AfterFunc(t.lost, cancel)()
 	do(ctx)
 	t.active.Done()
 	<-ctx.Done() // If do returns early it is not called again in this period.
-}
-
-// addWorker counts a running worker, unless the period has ended.
-func (l *Leadership) addWorker(t *heldLease) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.lease != t {
-		return false
-	}
-	t.active.Add(1)
-	return true
 }
 
 // RegisterMetric registers the metric setpoint_leader.

@@ -184,7 +184,7 @@ func (l *refused) explain(missing Permissions) error {
 	if others := missing.Of(Identity); len(others) > 0 {
 		who = append(who, fmt.Sprintf("the ServiceAccount %s may not %s", l.account, others.Summary()))
 	}
-	text, err := l.roles(missing)
+	text, err := l.manifests(missing)
 	if err != nil {
 		return err
 	}
@@ -196,8 +196,8 @@ func (l *refused) explain(missing Permissions) error {
 	return &MissingError{strings.TrimSpace(message), missing}
 }
 
-// roles returns the roles that grant what is missing.
-func (l *refused) roles(missing Permissions) ([]byte, error) {
+// manifests returns the roles that grant what is missing.
+func (l *refused) manifests(missing Permissions) ([]byte, error) {
 	name := l.controller[strings.Index(l.controller, "/")+1:]
 	// The controller and what it needs are in the message; comments would repeat them.
 	missing = missing.grants()

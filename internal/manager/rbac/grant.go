@@ -35,29 +35,21 @@ type Grant struct {
 	Comments []string
 }
 
-// Roles returns the roles: first those of the process, then those of identities, by name.
-func (g *Grant) Roles() []Role {
-	if len(g.Controllers) != 1 {
-		return g.roles()
-	}
-	// One controller is named once, and not in each comment.
-	one := g.Controllers[0]
-	one.Permissions = slices.Clone(one.Permissions).by("")
-	short := *g
-	short.Controllers = []Controller{{Identity: one.Identity, Permissions: one.Permissions}}
-	short.Comments = slices.Concat([]string{"What " + one.Name + " needs."}, g.Comments)
-	return short.roles()
-}
-
 // caveat is a comment on controllers that write RBAC.
 const caveat = "Roles or bindings are written. The API server refuses those that grant more than these rules: grant their\n" +
 	"rules, or the verbs bind or escalate, with a role of your own."
 
-func (g *Grant) roles() []Role {
+// Roles returns the roles: first those of the process, then those of identities, by name.
+func (g *Grant) Roles() []Role {
+	controllers, comments := g.Controllers, slices.Clone(g.Comments)
+	if len(controllers) == 1 { // It is named once, and not in each comment.
+		one := controllers[0]
+		comments = slices.Insert(comments, 0, "What "+one.Name+" needs.")
+		controllers = []Controller{{Identity: one.Identity, Permissions: slices.Clone(one.Permissions).by("")}}
+	}
 	var process Permissions
 	identities := map[identity.Account]Permissions{}
-	comments := slices.Clone(g.Comments)
-	for _, c := range g.Controllers {
+	for _, c := range controllers {
 		process = slices.Concat(process, c.Permissions.Of(Own), c.Permissions.Impersonation(c.Identity, g.Constrained).by(c.Name))
 		if c.Identity.Name != "" {
 			identities[c.Identity] = append(identities[c.Identity], c.Permissions.Of(Identity)...)

@@ -125,23 +125,22 @@ func policyRules(required Permissions) []Rule {
 		}
 		grouped[one] = append(grouped[one], n)
 	}
-	var rules []Rule
-	merged := map[string]int{}
-	var uses []Permissions
 	inOrder := func(a, b ruleKey) int {
 		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.names, b.names), cmp.Compare(a.resource, b.resource))
 	}
+	var rules []Rule
+	var uses []Permissions
 	for _, one := range slices.SortedFunc(maps.Keys(grouped), inOrder) {
-		verbs := grouped[one].sortedVerbs()
-		like := strings.Join([]string{one.group, one.names, strings.Join(verbs, ",")}, "\x00")
-		i, known := merged[like]
-		if !known {
-			i, merged[like] = len(rules), len(rules)
-			rule := Rule{PolicyRule: rbac.PolicyRule{APIGroups: []string{one.group}, Verbs: verbs}}
-			if one.names != "" {
-				rule.ResourceNames = strings.Split(one.names, "\n")
-			}
-			rules, uses = append(rules, rule), append(uses, nil)
+		rule := rbac.PolicyRule{APIGroups: []string{one.group}, Verbs: grouped[one].sortedVerbs()}
+		if one.names != "" {
+			rule.ResourceNames = strings.Split(one.names, "\n")
+		}
+		i := slices.IndexFunc(rules, func(other Rule) bool {
+			return slices.Equal(other.APIGroups, rule.APIGroups) && slices.Equal(other.Verbs, rule.Verbs) &&
+				slices.Equal(other.ResourceNames, rule.ResourceNames)
+		})
+		if i < 0 {
+			i, rules, uses = len(rules), append(rules, Rule{PolicyRule: rule}), append(uses, nil)
 		}
 		rules[i].Resources = append(rules[i].Resources, one.resource)
 		uses[i] = append(uses[i], grouped[one]...)

@@ -111,9 +111,6 @@ type Reach struct {
 	LeaderLease types.NamespacedName
 }
 
-// defaultShutdownDelay is the time for API servers to notice that a pod stops.
-const defaultShutdownDelay = 5 * time.Second
-
 // PodNamespace returns the namespace of Setpoint's pods; "" if there are none.
 func (r *Reach) PodNamespace() string {
 	if r.usesService() {
@@ -125,9 +122,10 @@ func (r *Reach) PodNamespace() string {
 // usesService reports whether API servers use a Service.
 func (r *Reach) usesService() bool { return r.Service != "" && r.URL == "" }
 
+// shutdownDelay is the time for API servers to notice that a pod stops.
 func (r *Reach) shutdownDelay() time.Duration {
 	if r.usesService() {
-		return defaultShutdownDelay
+		return 5 * time.Second
 	}
 	return 0
 }

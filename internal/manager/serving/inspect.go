@@ -36,12 +36,12 @@ func PodInspectAddress() string {
 }
 
 // Inspect configures the inspect endpoint, which shows the state of this process to others on
-// this machine (see dashboard/wire).
+// this machine (see inspect/wire).
 type Inspect struct {
 	// Address is on loopback; "" disables the endpoint.
 	Address string
 	// Dir is the directory to publish the address in, with the token that clients need; if
-	// empty, the token is in a Secret (see dashboard/discovery/token).
+	// empty, the token is in a Secret (see inspect/locate/token).
 	Dir string
 	// Namespace is that of Setpoint, and of the Secret outside of pods.
 	Namespace string

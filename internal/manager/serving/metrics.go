@@ -2,12 +2,15 @@ package serving
 
 import (
 	"crypto/x509"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/cache"
@@ -178,17 +181,7 @@ type ControllerState struct {
 	// Health is nil if the controller does not run.
 	Health *controller.Health
 	// Rollout is nil without spec.rollout.
-	Rollout *RolloutState
-}
-
-// RolloutState is what gauges show of a rollout.
-type RolloutState struct {
-	// Moved is the share of the parents that have moved, from 0 to 1.
-	Moved float64
-	// Stopped means that the rollout does not go on.
-	Stopped bool
-	// Compared counts the parents for which versions were compared, by result; nil without a shadow.
-	Compared map[string]int
+	Rollout *setpoint.RolloutStatus
 }
 
 // cacheSum are the watches of one resource and selector: objects may be watched both whole and by metadata.
@@ -212,6 +205,10 @@ var (
 	queueDepthDesc = newDesc("setpoint_queue_depth", "Queued objects, by priority. A standby replica has none.", "controller",
 		"priority")
 	oldestWaitDesc = newDesc("setpoint_queue_oldest_wait_seconds", "Time that the oldest queued object has waited for a worker.",
+		"controller")
+	rolloutMovedDesc = newDesc("setpoint_rollout_moved_ratio",
+		"Share of the parents that are reconciled by the hooks in the spec, of a controller with spec.rollout.", "controller")
+	rolloutStopDesc = newDesc("setpoint_rollout_stopped", "1 while a rollout does not go on: paused, blocked or rolled back; else 0.",
 		"controller")
 	rolloutShadowDesc = newDesc("setpoint_rollout_shadow_parents", "Parents for which the versions of the hooks were compared before "+
 		"the first step, by result: same, different or failed.", "controller", "result")
@@ -246,13 +243,6 @@ var (
 			"controller"), prometheus.GaugeValue, func(h *controller.Health) float64 { return float64(h.Overdue) }},
 		{newDesc("setpoint_objects_conflicting", "Objects that are throttled because they, or their children, change repeatedly.",
 			"controller"), prometheus.GaugeValue, func(h *controller.Health) float64 { return float64(h.Conflicting) }},
-	}
-	rolloutSeries = []series[*RolloutState]{
-		{newDesc("setpoint_rollout_moved_ratio",
-			"Share of the parents that are reconciled by the hooks in the spec, of a controller with spec.rollout.", "controller"),
-			prometheus.GaugeValue, func(r *RolloutState) float64 { return r.Moved }},
-		{newDesc("setpoint_rollout_stopped", "1 while a rollout does not go on: paused, blocked or rolled back; else 0.", "controller"),
-			prometheus.GaugeValue, func(r *RolloutState) float64 { return oneIf(r.Stopped) }},
 	}
 	processSeries = []series[child.Figures]{
 		{newDesc("setpoint_hook_processes", "Processes of inline and exec hooks.", "controller"),
@@ -310,11 +300,8 @@ func (c *ControllerState) collect(to chan<- prometheus.Metric, name string) {
 	for _, condition := range c.Conditions {
 		gauge(to, conditionDesc, 1, name, condition.Type, condition.Status, condition.Reason)
 	}
-	if r := c.Rollout; r != nil {
-		collect(to, rolloutSeries, r, name)
-		for result, parents := range r.Compared {
-			gauge(to, rolloutShadowDesc, float64(parents), name, result)
-		}
+	if c.Rollout != nil {
+		c.collectRollout(to, name)
 	}
 	if c.Health == nil {
 		return
@@ -326,6 +313,25 @@ func (c *ControllerState) collect(to chan<- prometheus.Metric, name string) {
 	gauge(to, oldestWaitDesc, c.Health.Queue.OldestWait.Seconds(), name)
 	for priority, depth := range c.Health.Queue.Depth {
 		gauge(to, queueDepthDesc, float64(depth), name, queue.Priority(priority).String())
+	}
+}
+
+func (c *ControllerState) collectRollout(to chan<- prometheus.Metric, name string) {
+	r, moved := c.Rollout, 0.0
+	switch {
+	case r.Phase == setpoint.RolloutComplete:
+		moved = 1
+	case r.Total > 0:
+		moved = float64(r.Moved) / float64(r.Total)
+	}
+	gauge(to, rolloutMovedDesc, moved, name)
+	gauge(to, rolloutStopDesc, oneIf(slices.ContainsFunc(c.Conditions, func(condition inspect.Condition) bool {
+		return condition.Type == setpoint.ConditionProgressing && condition.Status == string(metav1.ConditionFalse)
+	})), name)
+	if s := r.Shadow; s != nil {
+		gauge(to, rolloutShadowDesc, float64(s.Compared-s.Different-s.Failed), name, "same")
+		gauge(to, rolloutShadowDesc, float64(s.Different), name, "different")
+		gauge(to, rolloutShadowDesc, float64(s.Failed), name, "failed")
 	}
 }
 
