@@ -7,7 +7,6 @@ package dryrun
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -16,9 +15,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/plan"
-	"github.com/setpoint-dev/setpoint/internal/queue"
-	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // parallel is the number of concurrent objects.
@@ -136,84 +132,11 @@ func (o Options) planCompiled(ctx context.Context, compiled *manager.Compiled, i
 			ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 			defer cancel()
 			s.callsOnly = o.CallsOnly
-			into.Objects[i] = s.plan(ctx, r)
+			into.Objects[i] = s.dryRun(ctx, r)
 			return nil
 		})
 	}
 	_ = group.Wait() // The objects contain the errors.
 	into.holdDeletions(r)
 	return nil
-}
-
-// suspended is the note of a suspended controller.
-const suspended = "suspended: nothing happens until it is resumed"
-
-// target is an object to run.
-type target struct {
-	program int
-	key     queue.Key
-	// manifest is the object in a file; nil for the stored one.
-	manifest  *object.Object
-	callsOnly bool
-	notes     []string
-	// err is why it cannot be run.
-	err error
-}
-
-// plan runs the controller for the object.
-func (s target) plan(ctx context.Context, r *run) Object {
-	resource := r.kinds()[s.program]
-	seen := Object{Ref: refOf(resource.Ref(s.key.Namespace, s.key.Name)), Notes: s.notes}
-	if s.err != nil {
-		seen.Error = newProblem(s.err)
-		return seen
-	}
-	do := s.planCompose
-	if r.isHandler(s.program) {
-		do = s.planHandlers
-	}
-	values := do(ctx, r, &seen)
-	ref, mask := seen.Ref, func(raw json.RawMessage) json.RawMessage { return values.JSON(raw, false) }
-	seen = redact.EachText(seen, values.Text, mask)
-	seen.Ref, seen.held = ref, redact.EachText(seen.held, values.Text, mask)
-	return seen
-}
-
-// planCompose calls the hook and sends its plan as dry runs. It returns the values of the Secrets that it has seen.
-func (s target) planCompose(ctx context.Context, r *run, into *Object) *redact.Values {
-	preview, err := r.composers[s.program].DryRun(ctx, s.key, s.manifest)
-	if err != nil {
-		into.Error = newProblem(r.withWatchErr(ctx, err))
-	}
-	if preview.Parent == nil {
-		return preview.Secrets
-	}
-	into.Hook, into.Skipped = preview.Hook, preview.SkipReason
-	into.Changes = dryRunPlan(ctx, r, preview.Plan, into.setResponse(preview.Response))
-	into.markRemovals(preview.Removals)
-	if err := into.diffObject(ctx, r, r.kinds()[s.program], preview.Stored, preview.Parent); err != nil && into.Error == nil {
-		into.Error = newProblem(err)
-	}
-	if preview.Held != nil {
-		var held Object
-		if err := held.diffObject(ctx, r, r.kinds()[s.program], preview.Stored, preview.Held); err != nil {
-			into.Error = newProblem(err)
-		}
-		into.held = held.Fields
-	}
-	return preview.Secrets
-}
-
-// diffObject returns the changes of the object itself.
-func (o *Object) diffObject(ctx context.Context, r *run, resource object.Resource, stored, wanted *object.Object) error {
-	if wanted.Digest() == stored.Digest() {
-		return nil
-	}
-	tried, err := r.updateObject(ctx, resource, stored, wanted)
-	if err != nil {
-		return fmt.Errorf("the API server rejects the update of %s: %w", stored.Ref(), err)
-	}
-	changes, err := plan.Compare(stored, tried)
-	o.Fields = fields(changes)
-	return err
 }

@@ -32,16 +32,16 @@ func ForObject(ctx context.Context, m *manager.Manager, controller string, ref o
 	if err := r.waitForSync(ctx, time.Minute); err != nil {
 		return inspect.Plan{}, err
 	}
-	i := programFor(r, ref)
-	if i < 0 {
+	l := r.loopFor(ref)
+	if l == nil {
 		return inspect.Plan{}, fmt.Errorf("%s does not manage this %s: %w", controller, ref.Kind.Kind, failure.ErrNotFound)
 	}
-	if served := r.kinds()[i].APIVersion(); manifest != nil && manifest.APIVersion() != served {
+	if served := l.kind.APIVersion(); manifest != nil && manifest.APIVersion() != served {
 		return inspect.Plan{}, fmt.Errorf("%s reads %s in version %s, and cannot plan for an edit in version %s",
 			controller, ref.Kind.Kind, served, manifest.APIVersion())
 	}
-	s := target{program: i, key: objectKey(r.kinds()[i], ref.Namespace, ref.Name), manifest: manifest}
-	c := Controller{Name: controller, Objects: []Object{s.plan(ctx, r)}}
+	s := target{loop: l, key: objectKey(l.kind, ref.Namespace, ref.Name), manifest: manifest}
+	c := Controller{Name: controller, Objects: []Object{s.dryRun(ctx, r)}}
 	c.setController(r)
 	c.holdDeletions(r)
 	report := Report{Controllers: []Controller{c}}
@@ -63,16 +63,6 @@ func parseEdited(edited json.RawMessage, ref object.Ref) (*object.Object, error)
 		return nil, fmt.Errorf("plan for %s: the edited object is %s", ref, o.Ref())
 	}
 	return o, nil
-}
-
-// programFor returns the program for an object; less than 0 for none.
-func programFor(r *run, ref object.Ref) int {
-	for i, resource := range r.kinds() {
-		if resource.Group == ref.Group && resource.Kind == ref.Kind.Kind && r.includesNamespace(i, ref.Namespace) {
-			return i
-		}
-	}
-	return -1
 }
 
 // model returns the report as text and JSON.
