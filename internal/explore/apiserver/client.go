@@ -42,12 +42,12 @@ func (s *Server) Send(state *State, manager string, r Request) (*State, *object.
 		name: r.Name, subresource: r.Subresource, contentType: cmp.Or(string(r.Type), "application/json"),
 		rawQuery: query.Encode(), query: query, body: r.Body,
 	})
-	o, err := response.object()
+	o, err := response.toObject()
 	return after, o, err
 }
 
-// object returns the object in a response, or its error.
-func (a response) object() (*object.Object, error) {
+// toObject returns the object in a response, or its error.
+func (a response) toObject() (*object.Object, error) {
 	if a.code >= http.StatusBadRequest {
 		var status metav1.Status
 		if err := json.Unmarshal(a.body, &status); err != nil {

@@ -168,6 +168,22 @@ func (r *request) checkName(o *unstructured.Unstructured) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", o.GetName(), r.name))
 }
 
+// checkIdentity is checkNamespace and checkName.
+func (r *request) checkIdentity(o *unstructured.Unstructured) error {
+	if err := r.checkNamespace(o); err != nil {
+		return err
+	}
+	return r.checkName(o)
+}
+
+// badRequest returns an error as one of the client; nil for none.
+func badRequest(err error) error {
+	if err == nil {
+		return nil
+	}
+	return apierrors.NewBadRequest(err.Error())
+}
+
 // response is the response to a request.
 type response struct {
 	code int

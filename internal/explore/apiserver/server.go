@@ -117,13 +117,3 @@ func (s *Server) Resource(kind object.GroupKind) (object.Resource, bool) {
 	}
 	return k.Resource, true
 }
-
-// Do handles a request as kube-apiserver would. The state after it differs only if something was stored.
-func (s *Server) Do(state *State, r *http.Request) (*State, *http.Response) {
-	req, err := s.parse(r)
-	if err != nil {
-		return state, failed(err).toHTTP(r)
-	}
-	after, response := s.handle(state, req)
-	return after, response.toHTTP(r)
-}

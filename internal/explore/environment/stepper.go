@@ -3,7 +3,9 @@ package environment
 import (
 	"hash/fnv"
 	"net/http"
+	"slices"
 	"strconv"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,6 +19,7 @@ type stepper struct {
 	server   *apiserver.Server
 	state    *apiserver.State
 	object   *object.Object
+	manager  string
 	resource object.Resource
 	spec     map[string]any
 	status   map[string]any
@@ -35,10 +38,10 @@ func (s *stepper) decode() bool {
 type write = apiserver.Request
 
 // step adds a step of one or more writes, unless it is rejected or changes nothing.
-func (s *stepper) step(manager, what string, writes ...write) { s.add(manager, what, false, writes) }
+func (s *stepper) step(what string, writes ...write) { s.add(s.manager, what, false, writes) }
 
 // failure adds a step that is a failure.
-func (s *stepper) failure(manager, what string, writes ...write) { s.add(manager, what, true, writes) }
+func (s *stepper) failure(what string, writes ...write) { s.add(s.manager, what, true, writes) }
 
 func (s *stepper) add(manager, what string, failure bool, writes []write) {
 	change := apiserver.Change{State: s.state, Name: what, Object: s.object.Ref().Identity(), Failure: failure}
@@ -100,3 +103,60 @@ func (s *stepper) revision() string {
 	sum.Write(s.object.Field("spec", "template"))
 	return s.object.Name() + "-" + strconv.FormatUint(uint64(sum.Sum32()), 36)
 }
+
+// condition is a condition to set.
+type condition struct {
+	name    string
+	true    bool
+	reason  string
+	message string
+}
+
+// conditions returns the conditions of the status with some set.
+func (s *stepper) conditions(set ...condition) []any {
+	have, _ := s.status["conditions"].([]any)
+	after := slices.Clone(have)
+	for _, c := range set {
+		i := slices.IndexFunc(after, func(each any) bool { return nameOf(each) == c.name })
+		if i < 0 {
+			i, after = len(after), append(after, nil)
+		}
+		after[i] = c.fields()
+	}
+	return after
+}
+
+// fields returns the condition as JSON. Time stands still.
+func (c condition) fields() map[string]any {
+	fields := map[string]any{"type": c.name, "status": "False", "lastTransitionTime": apiserver.Epoch.Format(time.RFC3339)}
+	if c.true {
+		fields["status"] = "True"
+	}
+	if c.reason != "" {
+		fields["reason"] = c.reason
+	}
+	if c.message != "" {
+		fields["message"] = c.message
+	}
+	return fields
+}
+
+func nameOf(each any) string {
+	fields, _ := each.(map[string]any)
+	return text(fields, "type")
+}
+
+// find returns a condition of the status; nil if there is none.
+func (s *stepper) find(name string) map[string]any {
+	list, _ := s.status["conditions"].([]any)
+	for _, each := range list {
+		if nameOf(each) == name {
+			fields, _ := each.(map[string]any)
+			return fields
+		}
+	}
+	return nil
+}
+
+// isTrue reports whether a condition is true.
+func (s *stepper) isTrue(name string) bool { return text(s.find(name), "status") == "True" }

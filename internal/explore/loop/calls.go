@@ -148,8 +148,8 @@ func recovered[T any](ctx context.Context, do hookCall[T]) (response *T, pure bo
 	return response, pure, err
 }
 
-// hook returns a hook that is called through the memo; nil for nil.
-func (c *callRecorder) hook(name string, h hook.Hook) hook.Hook {
+// wrapHook returns a hook that is called through the memo; nil for nil.
+func (c *callRecorder) wrapHook(name string, h hook.Hook) hook.Hook {
 	if h == nil {
 		return nil
 	}
@@ -173,7 +173,7 @@ func ownResponse(r *hook.Response) *hook.Response {
 	return &own
 }
 
-func (c *callRecorder) customizer(name string, h hook.Customizer) hook.Customizer {
+func (c *callRecorder) wrapCustomizer(name string, h hook.Customizer) hook.Customizer {
 	if h == nil {
 		return nil
 	}
@@ -190,7 +190,7 @@ func (c *callRecorder) customizer(name string, h hook.Customizer) hook.Customize
 	})
 }
 
-func (c *callRecorder) handler(name string, h hook.Handler) hook.Handler {
+func (c *callRecorder) wrapHandler(name string, h hook.Handler) hook.Handler {
 	if h == nil {
 		return nil
 	}

@@ -51,3 +51,8 @@ func (i Item) Digest() uint64 {
 	}
 	return h.Sum64()
 }
+
+// Retry returns the item of a run that is to be repeated, by its outcome or by a delay that it chose.
+func (i Item) Retry(kind queue.CauseKind) Item {
+	return Item{Item: queue.Item{Key: i.Key, Causes: queue.NewCauses(queue.Cause{Kind: kind})}, Program: i.Program}
+}

@@ -10,11 +10,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
-
-	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
@@ -62,8 +59,8 @@ type Process struct {
 	calls     *callRecorder
 }
 
-// New returns a process. What cannot be explored is left out; see Omissions.
-func New(programs Programs, options Options) (*Process, error) {
+// NewProcess returns a process. What cannot be explored is left out; see Omissions.
+func NewProcess(programs Programs, options Options) (*Process, error) {
 	if options.Memo == nil {
 		options.Memo = NewMemo()
 	}
@@ -90,13 +87,6 @@ func New(programs Programs, options Options) (*Process, error) {
 	return p, nil
 }
 
-// newClient returns a client of the transport, without limits and retries of its own.
-func newClient(transport http.RoundTripper) (rest.Interface, error) {
-	config := &rest.Config{Host: "http://explored", QPS: -1, WarningHandler: rest.NoWarnings{}}
-	config.NegotiatedSerializer = noSerializer{}
-	return rest.UnversionedRESTClientForConfigAndClient(config, &http.Client{Transport: transport})
-}
-
 // prepare wraps the hooks and leaves out what cannot be explored.
 func (p *Process) prepare(programs Programs) {
 	for _, program := range programs.Compose {
@@ -110,9 +100,9 @@ func (p *Process) prepare(programs Programs) {
 func (p *Process) prepareCompose(program composite.Program) composite.Program {
 	program.DeletionLimit = nil // Nothing is held.
 	p.omitAccount(program.Name, &program.Account)
-	program.Sync = p.calls.hook(program.Name+" sync", program.Sync)
-	program.Finalize = p.calls.hook(program.Name+" finalize", program.Finalize)
-	program.Customize = p.calls.customizer(program.Name+" customize", program.Customize)
+	program.Sync = p.calls.wrapHook(program.Name+" sync", program.Sync)
+	program.Finalize = p.calls.wrapHook(program.Name+" finalize", program.Finalize)
+	program.Customize = p.calls.wrapCustomizer(program.Name+" customize", program.Customize)
 	return program
 }
 
@@ -138,7 +128,7 @@ func (p *Process) prepareHandle(program handler.Program) handler.Program {
 		if h.Every > 0 || h.Schedule != nil {
 			p.omit("%s: the handler %s is not called by time", program.Name, h.Name)
 		}
-		h.Do = p.calls.handler(program.Name+" "+h.Name, h.Do)
+		h.Do = p.calls.wrapHandler(program.Name+" "+h.Name, h.Do)
 		program.Handlers = append(program.Handlers, h)
 	}
 	return program
@@ -166,8 +156,8 @@ func (p *Process) findKinds() {
 		}
 	}
 	p.kinds = map[object.GroupKind]bool{}
-	s := p.begin(nil)
-	defer s.close()
+	s := p.begin(&View{})
+	defer s.release()
 	for _, one := range s.workers {
 		for _, w := range one.Watches() {
 			p.kinds[w.Resource.GroupKind()] = true

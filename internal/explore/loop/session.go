@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -10,8 +11,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/served"
 )
 
 // session is one life of the process: it starts with a view and ends with the call that began it.
@@ -38,6 +44,16 @@ type worker struct {
 	close  func()
 }
 
+// observer keeps the error of the latest run, and ignores all else.
+type observer struct {
+	controller.Unobserved
+
+	err error
+}
+
+// Ran keeps the error of a run.
+func (o *observer) Ran(run record.Run) { o.err = run.Err }
+
 var silent = slog.New(slog.DiscardHandler)
 
 // begin starts the controllers with the view in their cache. Nothing is queued yet.
@@ -49,7 +65,7 @@ func (p *Process) begin(view *View) *session {
 
 // open is begin with what the first lists have queued.
 func (p *Process) open(view *View, clock func() time.Time) *session {
-	s := &session{view: view, observer: &observer{}, outages: view.outages()}
+	s := &session{view: view, observer: &observer{}, outages: OutagesAmong(slices.Values(view.Seen(OutageResource)))}
 	s.cache = cache.NewManual(s)
 	s.index(p.programs)
 	options := queue.Options{Now: clock, Random: func() float64 { return 0 }}
@@ -60,7 +76,7 @@ func (p *Process) open(view *View, clock func() time.Time) *session {
 		s.addHandle(p.newHandler(s, i, options))
 	}
 	s.cache.List()
-	s.cache.Observe(view.Writes())
+	s.cache.Observe(view.writes)
 	s.goOn()
 	return s
 }
@@ -89,7 +105,7 @@ func (s *session) index(programs Programs) {
 	for _, watch := range programs.Indexes {
 		end, err := watch(s.cache.Cache)
 		if err != nil {
-			s.close()                                   // Other sessions wait for the lock.
+			s.release()                                 // Other sessions wait for the lock.
 			panic("watch for an index: " + err.Error()) // Its selectors were compiled before.
 		}
 		s.ends = append(s.ends, end)
@@ -119,8 +135,8 @@ func (s *session) addHandle(c *handler.Controller) {
 	}})
 }
 
-// close ends the session.
-func (s *session) close() {
+// release ends the session.
+func (s *session) release() {
 	for _, w := range s.workers {
 		w.close()
 	}
@@ -144,4 +160,84 @@ func (s *session) drain() []Item {
 		}
 	}
 	return items
+}
+
+// relateAll makes the related objects of all parents known. Parents whose customize hook fails have none.
+func (s *session) relateAll(ctx context.Context) {
+	for _, w := range s.workers {
+		if w.relate == nil {
+			continue
+		}
+		for _, o := range w.Objects() {
+			_ = w.relate(ctx, controller.KeyOf(o))
+		}
+	}
+	s.drain()
+}
+
+// goOn notes that an exchange was used.
+func (s *session) goOn() { s.observed = len(s.cache.Writes()) }
+
+// runItem runs the controller of an item. A panic is an error.
+func (s *session) runItem(ctx context.Context, item Item) (outcome queue.Outcome, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = failure.FromPanic("the run panicked", value)
+		}
+	}()
+	return s.workers[item.Program].run(ctx, item), nil
+}
+
+// Failing returns why watches of a kind fail; nil if they do not.
+func (s *session) Failing(resource object.Resource) error {
+	for _, one := range s.outages {
+		if one.Of.GroupKind() == resource.GroupKind() {
+			return one.watchError()
+		}
+	}
+	return nil
+}
+
+// resolver finds the kinds that customize hooks name.
+func (s *session) resolver(known resolver) resolver {
+	return func(ctx context.Context, apiVersion, plural string) (object.Resource, error) {
+		for _, one := range s.outages {
+			if one.What == Unserved && one.Of.APIVersion() == apiVersion && one.Of.Plural == plural {
+				return object.Resource{}, fmt.Errorf("%s of %s: %w", plural, apiVersion, served.ErrNotServed)
+			}
+		}
+		return known(ctx, apiVersion, plural)
+	}
+}
+
+// resolver finds a kind by its plural.
+type resolver = func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
+
+// compose returns a program as it is compiled while kinds are not served.
+func (s *session) compose(p composite.Program) composite.Program {
+	p.Children = markUnserved(s, p.Children, func(r *plan.Rule) *object.Resource { return &r.Resource })
+	return p
+}
+
+// handle returns a program as it is compiled while kinds are not served.
+func (s *session) handle(p handler.Program) handler.Program {
+	itself := func(r *object.Resource) *object.Resource { return r }
+	p.Owns, p.Reads = markUnserved(s, p.Owns, itself), markUnserved(s, p.Reads, itself)
+	p.Writes = markUnserved(s, p.Writes, func(w *permit.Write) *object.Resource { return &w.Resource })
+	p.Related = markUnserved(s, p.Related, func(r *handler.Related) *object.Resource { return &r.Resource })
+	return p
+}
+
+// markUnserved returns what names kinds with a mark at those that are not served.
+func markUnserved[S ~[]T, T any](s *session, all S, kind func(*T) *object.Resource) S {
+	if len(s.outages) == 0 {
+		return all
+	}
+	all = slices.Clone(all)
+	for i := range all {
+		of := kind(&all[i])
+		isOutage := func(o Outage) bool { return o.What == Unserved && o.Of.GroupKind() == of.GroupKind() }
+		of.Unserved = of.Unserved || slices.ContainsFunc(s.outages, isOutage)
+	}
+	return all
 }

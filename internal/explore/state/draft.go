@@ -3,6 +3,7 @@ package state
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 
@@ -54,13 +55,24 @@ func (d *draft) send(c Change) {
 	d.process = d.processOf(p.view, d.eventsOf(p.events.with(v)), p.keys, p.runs)
 }
 
-// enqueue adds items to what a process has to reconcile.
-func (d *draft) enqueue(items ...world.Item) {
-	if len(items) == 0 {
+// enqueue adds items to what a process has to reconcile, which are sorted and have one item for each key.
+func (d *draft) enqueue(more ...world.Item) {
+	if len(more) == 0 {
 		return
 	}
 	p := d.process
-	d.process = d.processOf(p.view, p.events, d.keysOf(enqueue(d.Process, p.keys.items, items...)), p.runs)
+	all := slices.Clone(p.keys.items)
+	for _, item := range more {
+		i, found := slices.BinarySearchFunc(all, item, world.CompareItems)
+		if !found {
+			all = slices.Insert(all, i, item)
+			continue
+		}
+		failed := all[i].Failed && item.Failed
+		all[i] = d.Process.Merge(all[i], item)
+		all[i].Failed = failed
+	}
+	d.process = d.processOf(p.view, p.events, d.keysOf(all), p.runs)
 }
 
 // restart ends a process and starts it with a list of what is stored.
@@ -98,6 +110,46 @@ func (d *draft) lastOwn() int {
 	return -1
 }
 
+// versions are all that the state refers to: what is stored, what the cache has seen, and what is on its way there.
+func (d *draft) versions() iter.Seq[*Version] {
+	return func(yield func(*Version) bool) {
+		for _, at := range d.stored.Slots {
+			if at.Version != nil && !yield(at.Version) {
+				return
+			}
+		}
+		for _, v := range d.process.view.versions {
+			if !yield(v) {
+				return
+			}
+		}
+		for _, e := range d.process.events.all {
+			if !yield(e.Version) {
+				return
+			}
+		}
+	}
+}
+
+// replaceVersions replaces each version, of slots that are to be stored too.
+func (d *draft) replaceVersions(slots []Slot, by func(*Version) *Version) {
+	p := d.process
+	seen, coming := slices.Clone(p.view.versions), slices.Clone(p.events.all)
+	for i, at := range slots {
+		if at.Version != nil {
+			slots[i].Version = by(at.Version)
+		}
+	}
+	for i, v := range seen {
+		seen[i] = by(v)
+	}
+	for i, e := range coming {
+		coming[i].Version = by(e.Version)
+	}
+	d.stored = d.storedOf(slots)
+	d.process = d.processOf(d.viewOf(seen), d.eventsOf(coming), p.keys, p.runs)
+}
+
 // rename makes the state canonical: what differs only by how often objects were written becomes equal. The resource
 // versions of an object become ranks among those that anything still refers to. Runs in flight refer to all of them,
 // so this waits until there are none.
@@ -106,84 +158,47 @@ func (d *draft) rename() {
 		return
 	}
 	d.renameBirths()
-	slots, changed := d.stored.Slots, false
-	for i, at := range d.stored.Slots {
-		numbers := d.numbers(at)
-		if isRanks(numbers) && (len(numbers) == 0 || at.written == numbers[len(numbers)-1]) && (len(numbers) > 0 || at.written == 0) {
-			continue
-		}
-		if !changed {
-			slots, changed = slices.Clone(slots), true
-		}
-		d.renameEvents(at.Name, numbers)
-		slots[i].written = uint64(len(numbers))
-		if at.Version != nil {
-			slots[i].Version = d.renumbered(at.Version, rank(numbers, at.Version.number))
-		}
+	numbers := d.numbers()
+	slots, changed := slices.Clone(d.stored.Slots), false
+	for i, at := range slots {
+		all := numbers[at.Name]
+		slots[i].written = uint64(len(all))
+		areRanks := len(all) == 0 || all[0] == 1 && all[len(all)-1] == uint64(len(all))
+		changed = changed || !areRanks || at.written != uint64(len(all))
 	}
 	if changed {
-		d.stored = d.storedOf(slots)
+		d.replaceVersions(slots, func(v *Version) *Version {
+			before, _ := slices.BinarySearch(numbers[v.Name], v.number)
+			return d.renumbered(v, uint64(before)+1)
+		})
 	}
 }
 
-// numbers returns the resource versions of an object that the state refers to, sorted.
-func (d *draft) numbers(at Slot) []uint64 {
-	all := make([]uint64, 0, 8)
-	add := func(v *Version) {
-		if i, found := slices.BinarySearch(all, v.number); !found {
-			all = slices.Insert(all, i, v.number)
-		}
-	}
-	if at.Version != nil {
-		add(at.Version)
-	}
-	if v := d.process.view.get(at.Name); v != nil {
-		add(v)
-	}
-	for _, e := range d.process.events.all {
-		if e.Name == at.Name {
-			add(e.Version)
+// numbers returns the resource versions that the state refers to, sorted for each name.
+func (d *draft) numbers() map[*Name][]uint64 {
+	all := make(map[*Name][]uint64, len(d.stored.Slots))
+	for v := range d.versions() {
+		if i, found := slices.BinarySearch(all[v.Name], v.number); !found {
+			all[v.Name] = slices.Insert(all[v.Name], i, v.number)
 		}
 	}
 	return all
 }
 
-func isRanks(numbers []uint64) bool {
-	return len(numbers) == 0 || numbers[0] == 1 && numbers[len(numbers)-1] == uint64(len(numbers))
-}
-
-func rank(numbers []uint64, number uint64) uint64 {
-	i, _ := slices.BinarySearch(numbers, number)
-	return uint64(i) + 1
-}
-
-// renameEvents renames the versions of an object in the caches and on their way there.
-func (d *draft) renameEvents(n *Name, numbers []uint64) {
-	p := d.process
-	seen, coming := p.view, slices.Clone(p.events.all)
-	if v := seen.get(n); v != nil {
-		seen = d.with(seen, d.renumbered(v, rank(numbers, v.number)))
-	}
-	for at, e := range coming {
-		if e.Name == n {
-			coming[at].Version = d.renumbered(e.Version, rank(numbers, e.number))
-		}
-	}
-	d.process = d.processOf(seen, d.eventsOf(coming), p.keys, p.runs)
-}
-
 // renameBirths makes UIDs ranks among those of a name that anything refers to. Without it, states would differ by how
 // often an object was deleted and created again.
 func (d *draft) renameBirths() {
-	reborn := false
-	for _, at := range d.stored.Slots {
-		reborn = reborn || at.born > 1 || at.born == 1 && at.Version == nil
-	}
-	if !reborn {
+	again := func(at Slot) bool { return at.born > 1 || at.born == 1 && at.Version == nil }
+	if !slices.ContainsFunc(d.stored.Slots, again) {
 		return
 	}
-	uids := d.referredUIDs()
-	renamed := map[string]string{}
+	uids := map[string]bool{}
+	for v := range d.versions() {
+		for _, uid := range v.uids {
+			uids[uid] = true
+		}
+	}
+	numbers, renamed := d.numbers(), map[string]string{}
 	slots := make([]Slot, 0, len(d.stored.Slots))
 	for _, at := range d.stored.Slots {
 		births := birthsOf(at.Name, uids)
@@ -193,36 +208,11 @@ func (d *draft) renameBirths() {
 			}
 		}
 		at.born = uint64(len(births))
-		if at.Version != nil || at.born > 0 || len(d.numbers(at)) > 0 {
+		if at.Version != nil || at.born > 0 || len(numbers[at.Name]) > 0 {
 			slots = append(slots, at)
 		}
 	}
-	d.stored = d.storedOf(slots)
-	if len(renamed) > 0 {
-		d.renameUIDs(renamed)
-	}
-}
-
-// referredUIDs returns the UIDs that anything refers to.
-func (d *draft) referredUIDs() map[string]bool {
-	all := map[string]bool{}
-	add := func(v *Version) {
-		for _, uid := range v.uids {
-			all[uid] = true
-		}
-	}
-	for _, at := range d.stored.Slots {
-		if at.Version != nil {
-			add(at.Version)
-		}
-	}
-	for _, v := range d.process.view.versions {
-		add(v)
-	}
-	for _, v := range d.process.events.all {
-		add(v.Version)
-	}
-	return all
+	d.replaceVersions(slots, func(v *Version) *Version { return d.withUIDs(v, renamed) })
 }
 
 // birthsOf returns which objects of a name are referred to, sorted.
@@ -246,26 +236,6 @@ func birthsOf(n *Name, uids map[string]bool) []uint64 {
 
 func uidOf(n *Name, birth uint64) string {
 	return fmt.Sprintf("%s%0*x", *n.uid.Load(), birthSize, birth)
-}
-
-// renameUIDs replaces UIDs everywhere.
-func (d *draft) renameUIDs(renamed map[string]string) {
-	slots := slices.Clone(d.stored.Slots)
-	for i, at := range slots {
-		if at.Version != nil {
-			slots[i].Version = d.withUIDs(at.Version, renamed)
-		}
-	}
-	d.stored = d.storedOf(slots)
-	p := d.process
-	seen, coming := slices.Clone(p.view.versions), slices.Clone(p.events.all)
-	for i := range seen {
-		seen[i] = d.withUIDs(seen[i], renamed)
-	}
-	for i := range coming {
-		coming[i].Version = d.withUIDs(coming[i].Version, renamed)
-	}
-	d.process = d.processOf(d.viewOf(seen), d.eventsOf(coming), p.keys, p.runs)
 }
 
 // withUIDs returns a version with other UIDs. They change in one pass from the lowest, so that no new one is replaced.
@@ -386,18 +356,16 @@ func (d *draft) observeWrite(wrote world.Event) {
 // another client's change.
 func (d *draft) overtake(coming []event, at int) {
 	p, n := d.process, coming[at].Name
-	overtaken := func(e event) bool { return e.Name == n }
-	kept := slices.DeleteFunc(slices.Clone(coming[:at]), overtaken)
-	own := d.processOf(p.view, d.eventsOf(slices.Concat(kept, coming[at:])), p.keys, p.runs)
-	d.process = own
-	for before := at - 1; before >= 0; before-- {
-		foreign := coming[before]
-		if !overtaken(foreign) || foreign.writers != nil || len(d.queuedBy(own, foreign)) == 0 {
-			continue
+	without := func(but *Version) *process {
+		kept := slices.DeleteFunc(slices.Clone(coming[:at]), func(e event) bool { return e.Name == n && e.Version != but })
+		return d.processOf(p.view, d.eventsOf(slices.Concat(kept, coming[at:])), p.keys, p.runs)
+	}
+	d.process = without(nil)
+	for _, other := range slices.Backward(coming[:at]) {
+		if other.Name == n && other.writers == nil && len(d.queuedBy(d.process, other)) > 0 {
+			d.process = without(other.Version)
+			return
 		}
-		kept = slices.DeleteFunc(slices.Clone(coming[:at]), func(e event) bool { return overtaken(e) && e.Version != foreign.Version })
-		d.process = d.processOf(p.view, d.eventsOf(slices.Concat(kept, coming[at:])), p.keys, p.runs)
-		return
 	}
 }
 

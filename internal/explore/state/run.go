@@ -153,7 +153,7 @@ func (w *Worker) Undesired(at State) (wrote string, fails *world.Item, failure e
 // HeldByOutage reports whether a write of a reconcile of an object is refused because a right was revoked: that, and not the
 // controller, keeps the object.
 func (w *Worker) HeldByOutage(at State, n *Name) bool {
-	outages := world.OutagesIn(at.Stored.Raw())
+	outages := loop.OutagesAmong(at.Stored.Raw().Objects())
 	refused := false
 	for _, item := range w.itemsAtStart(at.process.view) {
 		if len(outages) == 0 || w.nameOf(item.Object) != n {

@@ -268,25 +268,6 @@ func (e *Space) asGone(v *Version, number uint64) *Version {
 	return e.numbered(&last)
 }
 
-// enqueue adds items to those that a process has to reconcile, which are sorted and have one item for each key.
-func enqueue(with world.Process, items []world.Item, more ...world.Item) []world.Item {
-	if len(more) == 0 {
-		return items
-	}
-	all := slices.Clone(items)
-	for _, item := range more {
-		i, found := slices.BinarySearchFunc(all, item, world.CompareItems)
-		if found {
-			failed := all[i].Failed && item.Failed
-			all[i] = with.Merge(all[i], item)
-			all[i].Failed = failed
-			continue
-		}
-		all = slices.Insert(all, i, item)
-	}
-	return all
-}
-
 // Slot is a name in what is stored.
 type Slot struct {
 	Name *Name

@@ -85,20 +85,9 @@ func (s *Server) Moves(state *apiserver.State) []apiserver.Change {
 	return lists.FlatMap(s.next, func(next Next) []apiserver.Change { return next(state) })
 }
 
-// OutagesIn are those that are stored.
-func OutagesIn(state *apiserver.State) []loop.Outage {
-	var all []loop.Outage
-	for o := range state.Objects() {
-		if one, is := loop.OutageOf(o); is {
-			all = append(all, one)
-		}
-	}
-	return all
-}
-
 // refusal returns the response to a request that an outage refuses; nil if none does.
 func refusal(state *apiserver.State, r *loop.Request) *loop.Response {
-	for _, one := range OutagesIn(state) {
+	for _, one := range loop.OutagesAmong(state.Objects()) {
 		code := one.Refusal(r)
 		if code == 0 {
 			continue

@@ -170,23 +170,6 @@ func (c *custom) checkType(fields map[string]any) error {
 	return nil
 }
 
-// coerceMetadata prunes metadata by its Go type.
-func coerceMetadata(fields map[string]any) ([]string, error) {
-	metadata, found, unknown, err := objectmeta.GetObjectMetaWithOptions(fields,
-		objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
-	if err != nil || !found {
-		return nil, err
-	}
-	for i, path := range unknown {
-		unknown[i] = fmt.Sprintf("unknown field %q", path)
-	}
-	if err := objectmeta.SetObjectMeta(fields, metadata); err != nil {
-		return nil, err
-	}
-	dropEmptyTime(fields)
-	return unknown, nil
-}
-
 func (c *custom) Validate(o, old *unstructured.Unstructured, status bool) field.ErrorList {
 	if o.GetKind() != c.Kind {
 		return field.ErrorList{field.Invalid(field.NewPath("kind"), o.GetKind(), "must be "+c.Kind)}
@@ -194,7 +177,7 @@ func (c *custom) Validate(o, old *unstructured.Unstructured, status bool) field.
 	errs := validateMetadata(o, old, c.Namespaced, c.Rules.name)
 	if old == nil {
 		errs = append(errs, validation.ValidateCustomResource(nil, o.Object, c.values)...)
-		errs = append(errs, c.lists(o)...)
+		errs = append(errs, c.validateLists(o)...)
 		return append(errs, c.validateRules(o, nil, errs)...)
 	}
 	both := common.NewCorrelatedObject(o.Object, old.Object, &model.Structural{Structural: c.structural})
@@ -204,8 +187,8 @@ func (c *custom) Validate(o, old *unstructured.Unstructured, status bool) field.
 		errs = append(errs, validation.ValidateCustomResourceUpdate(nil, o.Object, old.Object, c.values,
 			validation.WithRatcheting(both))...)
 	}
-	if len(c.lists(old)) == 0 {
-		errs = append(errs, c.lists(o)...)
+	if len(c.validateLists(old)) == 0 {
+		errs = append(errs, c.validateLists(o)...)
 	}
 	return append(errs, c.validateRules(o, old.Object, errs, cel.WithRatcheting(both))...)
 }
@@ -219,8 +202,8 @@ func (c *custom) validateStatus(o, old *unstructured.Unstructured, both *common.
 		validation.WithRatcheting(both.Key("status")))
 }
 
-// lists checks that items of lists that are sets or maps are unique, and embedded metadata.
-func (c *custom) lists(o *unstructured.Unstructured) field.ErrorList {
+// validateLists checks that items of lists that are sets or maps are unique, and embedded metadata.
+func (c *custom) validateLists(o *unstructured.Unstructured) field.ErrorList {
 	return append(objectmeta.Validate(context.Background(), nil, o.Object, c.structural, false),
 		listtype.ValidateListSetsAndMaps(nil, c.structural, o.Object)...)
 }
