@@ -255,7 +255,7 @@ func (c creating) Moves(stored *apiserver.State) []apiserver.Change {
 		if stored.At(o.Ref()).Object != nil {
 			continue
 		}
-		after, err := c.server.Edit(stored, world.Edit{Object: o.Ref(), Create: o})
+		after, err := c.server.Edit(stored, world.Edit{Object: o.Ref(), Create: world.Manifest{Object: o}})
 		if err == nil {
 			moves = append(moves, apiserver.Change{Name: "is created", Object: o.Ref().Identity(), State: after})
 		}
@@ -277,7 +277,7 @@ func TestTheOrderOfEvents(t *testing.T) {
 	configMapOf := func(name string) *object.Object {
 		return apiservertest.Parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"`+name+`","namespace":"default"}}`)
 	}
-	options.Environment = creating{options.Server, []*object.Object{pod, configMapOf("b"), configMapOf("a")}}
+	options.Environment = creating{options.Server, []*object.Object{pod, configMapOf("b"), configMapOf("a")}}.Moves
 	run(t, options)
 	// The last name is that of the event; those before it are what the cache has.
 	want := "a b p, b, b a, b p, b p a, p, p b"

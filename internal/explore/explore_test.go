@@ -70,12 +70,12 @@ func TestPodsThatEnd(t *testing.T) {
 		}
 	}
 	options := system(t, pod("Succeeded"))
-	options.Environment, options.Bounds = ending{options.Server}, explore.Bounds{Faults: 1, Crashes: 1}
+	options.Environment, options.Bounds = ending{options.Server}.Moves, explore.Bounds{Faults: 1, Crashes: 1}
 	report := run(t, options)
 	wantViolations(t, report)
 	wantText(t, report.Text(), "It comes to rest only as long as no pod ends")
 	options = system(t, pod("Pod"))
-	options.Environment = ending{options.Server}
+	options.Environment = ending{options.Server}.Moves
 	wantViolations(t, run(t, options), property.Settles, property.NoRecreate)
 }
 
@@ -195,16 +195,11 @@ func TestNoCallsAreAnError(t *testing.T) {
 	}
 }
 
-// broken is an environment with a defect.
-type broken struct{ world.Environment }
-
-func (broken) Moves(*apiserver.State) []apiserver.Change { panic("a defect") }
-
 // A defect of ours is the error of one exploration, on whichever goroutine it is met.
 func TestDefectsAreErrors(t *testing.T) {
 	t.Parallel()
 	options := system(t, func(thing, *hook.Request) *hook.Response { return &hook.Response{} })
-	options.Environment = broken{options.Environment}
+	options.Environment = func(*apiserver.State) []apiserver.Change { panic("a defect") }
 	for _, workers := range []int{1, 4} {
 		options.Workers = workers
 		report, err := explore.Explore(t.Context(), options)

@@ -26,7 +26,7 @@ type group struct {
 func (g group) String() string {
 	names := lists.Map(g.objects, func(o *object.Object) string { return o.Ref().Identity().String() })
 	for i := range g.edits {
-		if g.edits[i].Create != nil {
+		if g.edits[i].Create.Object != nil {
 			names = append(names, g.edits[i].Object.String())
 		}
 	}

@@ -95,7 +95,7 @@ func (w *write) checkPreconditions(p *metav1.Preconditions) error {
 // setGrace marks a pod that has time to end. It reports whether it did, or whether an earlier deletion is pending
 // that is at least as fast.
 func (w *write) setGrace(o *unstructured.Unstructured, options *metav1.DeleteOptions) (graceful, pending bool) {
-	if kinds.FullName(w.kind.Resource) != "Pod" {
+	if !w.kind.IsPod() {
 		return false, false
 	}
 	if o.GetDeletionTimestamp() != nil {

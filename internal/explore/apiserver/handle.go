@@ -32,7 +32,7 @@ func (s *Server) handle(state *State, req *request) (*State, response) {
 	case req.method == http.MethodGet:
 		found := state.get(req)
 		return state, found
-	case req.method == http.MethodPost && req.subresource == "eviction" && kinds.FullName(req.kind.Resource) == "Pod":
+	case req.method == http.MethodPost && req.subresource == "eviction" && req.kind.IsPod():
 		return s.evict(state, req)
 	case req.method == http.MethodPost && (req.name != "") != (req.subresource == "binding"):
 		return state, failed(apierrors.NewMethodNotSupported(req.groupResource(), "create"))

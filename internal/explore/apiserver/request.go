@@ -117,7 +117,7 @@ func (r *request) hasSubresource() bool {
 	case "finalize":
 		return r.kind.Kind == namespaces.Kind && r.method == http.MethodPut
 	case "binding":
-		return kinds.FullName(r.kind.Resource) == "Pod" && r.method == http.MethodPost
+		return r.kind.IsPod() && r.method == http.MethodPost
 	}
 	return false
 }

@@ -187,7 +187,7 @@ func (e *editSpec) edit(w *workspace.Workspace, objects []*object.Object) (world
 		if err != nil {
 			return world.Edit{}, fmt.Errorf(".create: %w", err)
 		}
-		return world.Edit{Name: e.Name, Object: o.Ref().Identity(), Create: o}, nil
+		return world.Edit{Name: e.Name, Object: o.Ref().Identity(), Create: world.Manifest{Object: o}}, nil
 	}
 	fitting := slices.DeleteFunc(slices.Clone(objects), func(o *object.Object) bool { return !e.Of.fits(o) })
 	if len(fitting) != 1 {

@@ -229,7 +229,7 @@ func (x *Exploration) world(ctx context.Context, w *workspace.Workspace, memo *l
 		return explore.Options{}, err
 	}
 	o := explore.Options{System: state.System{External: x.External, Objects: objects}, Memo: memo}
-	o.Server, o.Environment = world.InMemory(server, environment.New(server).Steps)
+	o.Server, o.Environment = &world.Server{Server: server}, environment.New(server).Steps
 	var programs loop.Programs
 	shared := &sync.Mutex{}
 	for _, c := range x.controllers(w) {
@@ -391,7 +391,7 @@ func (x *Exploration) deletion(ctx context.Context, w *workspace.Workspace, main
 		if err != nil {
 			return nil, err
 		}
-		o.Edits = append(o.Edits, world.Edit{Name: one.String(), Object: one.Ref(), Create: begins, Generated: true})
+		o.Edits = append(o.Edits, world.Edit{Name: one.String(), Object: one.Ref(), Create: world.Manifest{Object: begins}, Generated: true})
 	}
 	o.Edits = append(o.Edits, x.departures(w, o.Objects)...)
 	o.Bounds = explore.Bounds{Edits: deletionEdits, Time: passTime(main), States: main.Bounds.States, Memory: main.Bounds.Memory,
@@ -422,7 +422,7 @@ func (x *Exploration) inNamespaceOfItsOwn(objects []*object.Object) (*Exploratio
 	for _, o := range objects {
 		if o.Namespace() == "default" {
 			var err error
-			if o, err = o.With(phrase.JSON(ownNamespace), "metadata", "namespace"); err != nil {
+			if o, err = o.WithValue(ownNamespace, "metadata", "namespace"); err != nil {
 				return nil, err
 			}
 		}
@@ -612,5 +612,5 @@ func (x *Exploration) second(w *workspace.Workspace, first *object.Object) (*obj
 			return o, nil
 		}
 	}
-	return first.With(phrase.JSON(first.Name()+"-1"), "metadata", "name")
+	return first.WithValue(first.Name()+"-1", "metadata", "name")
 }

@@ -66,7 +66,7 @@ func respondOutside[T any](ctx context.Context, c *callRecorder, name string, re
 		return respond(ctx, c, name, request, do)
 	}
 	for {
-		before, err := c.external.read(ctx)
+		before, err := c.external.read()
 		if err != nil {
 			return nil, err
 		}
@@ -80,7 +80,7 @@ func respondOutside[T any](ctx context.Context, c *callRecorder, name string, re
 			return nil, ctx.Err()
 		}
 		result, _ := made.(outcome[T])
-		switch failed := c.external.write(ctx, before, result.after); {
+		switch failed := c.external.write(before, result.after); {
 		case failed == nil:
 			return result.response, err
 		case !errors.Is(failed, errExternalChanged):

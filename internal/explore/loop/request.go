@@ -78,15 +78,12 @@ func NewResponse(r *http.Response) (Response, error) {
 	return Response{Code: r.StatusCode, Body: body}, err
 }
 
-func (r *Response) toHTTP(of *http.Request) (*http.Response, error) {
-	if r.Err != nil {
-		return nil, r.Err
-	}
+func (r *Response) toHTTP(of *http.Request) *http.Response {
 	return &http.Response{
 		StatusCode: r.Code, Status: http.StatusText(r.Code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(r.Body)),
 		ContentLength: int64(len(r.Body)), Request: of,
-	}, nil
+	}
 }
 
 // Exchange is a request of a run and its response.
@@ -124,27 +121,36 @@ func (t *transport) abort(err error) {
 
 // RoundTrip returns the known response.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if t.request != nil || t.diverged != nil {
-		return nil, errStopped
-	}
 	request, err := newRequest(r)
 	if err != nil {
 		return nil, err
 	}
+	response, err := t.send(request)
+	if err != nil {
+		return nil, err
+	}
+	return response.toHTTP(r), nil
+}
+
+// send returns the known response, or its error.
+func (t *transport) send(request Request) (Response, error) {
+	if t.request != nil || t.diverged != nil {
+		return Response{}, errStopped
+	}
 	if len(t.exchanges) == 0 {
 		t.request = &request
 		t.stop()
-		return nil, errStopped
+		return Response{}, errStopped
 	}
 	known := &t.exchanges[0]
 	if !request.equal(&known.Request) {
 		t.abort(fmt.Errorf("the run is not repeatable: it requests %s with %q instead of %s with %q",
 			&request, request.Body, &known.Request, known.Request.Body))
-		return nil, errStopped
+		return Response{}, errStopped
 	}
 	t.exchanges = t.exchanges[1:]
 	t.served()
-	return known.Response.toHTTP(r)
+	return known.Response, known.Response.Err
 }
 
 // newClient returns a client of the transport, without limits and retries of its own.

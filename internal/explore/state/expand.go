@@ -197,7 +197,7 @@ func (w *Worker) movesFrom(at *Contents) []move {
 		raw := at.Raw()
 		all := w.movesOf(at, world.Collect, w.Server.Collect(raw))
 		if w.Environment != nil {
-			all = append(all, w.movesOf(at, world.Proceed, w.Environment.Moves(raw))...)
+			all = append(all, w.movesOf(at, world.Proceed, w.Environment(raw))...)
 		}
 		slices.SortStableFunc(all, func(a, b move) int { return cmp.Compare(a.spends.Faults, b.spends.Faults) })
 		return all
@@ -495,7 +495,7 @@ func (e *Space) storeObjects() (*apiserver.State, error) {
 		objects = append(slices.Clone(objects), external)
 	}
 	for _, o := range objects {
-		after, err := e.Server.Edit(raw, world.Edit{Object: o.Ref(), Create: o})
+		after, err := e.Server.Edit(raw, world.Edit{Object: o.Ref(), Create: world.Manifest{Object: o}})
 		if fields := world.UnknownFields(err); fields != "" {
 			return nil, fmt.Errorf("store %s: %s", o.Ref(), fields)
 		}

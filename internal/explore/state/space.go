@@ -25,8 +25,8 @@ import (
 type System struct {
 	Controller world.Controller
 	Server     *world.Server
-	// Environment is what other controllers do; nil for nothing.
-	Environment world.Environment
+	// Environment returns what other controllers may do next; nil for nothing. It is safe for concurrent use.
+	Environment func(*apiserver.State) []apiserver.Change
 	// Objects are stored at the beginning.
 	Objects []*object.Object
 	// Edits are those that users may make.

@@ -9,26 +9,11 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
-	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Next returns what may follow a state of an API server in memory.
-type Next func(*apiserver.State) []apiserver.Change
-
-// Server is an API server in memory whose state is a value, and with what follows by itself an Environment too. Its methods
-// are safe for concurrent use.
-type Server struct {
-	*apiserver.Server
-
-	next []Next
-}
-
-// InMemory returns an API server, and the environment with what it may do.
-func InMemory(server *apiserver.Server, environment ...Next) (*Server, Environment) {
-	s := &Server{server, environment}
-	return s, s
-}
+// Server is an API server in memory whose state is a value. Its methods are safe for concurrent use.
+type Server struct{ *apiserver.Server }
 
 // Do handles a request. Objects that it does not change stay as they are.
 func (s *Server) Do(state *apiserver.State, request loop.Request) (*apiserver.State, loop.Response) {
@@ -54,7 +39,7 @@ func (s *Server) Edit(state *apiserver.State, edit Edit) (*apiserver.State, erro
 	if !served {
 		return nil, fmt.Errorf("the kind %s is not known: add its CustomResourceDefinition", edit.Object.Kind.Kind)
 	}
-	before, held, err := s.withoutKind(state, edit.Create)
+	before, held, err := s.withoutKind(state, edit.Create.Object)
 	switch {
 	case err != nil:
 		return nil, err
@@ -78,11 +63,6 @@ func (s *Server) Edit(state *apiserver.State, edit Edit) (*apiserver.State, erro
 func (s *Server) Path(ref object.Ref) string {
 	resource, _ := s.Resource(ref.GroupKind())
 	return resource.Path(ref.Namespace, ref.Name)
-}
-
-// Moves implements Environment.
-func (s *Server) Moves(state *apiserver.State) []apiserver.Change {
-	return lists.FlatMap(s.next, func(next Next) []apiserver.Change { return next(state) })
 }
 
 // refusal returns the response to a request that an outage refuses; nil if none does.

@@ -62,6 +62,9 @@ type Rules struct {
 // Managers track the managed fields of a kind, by subresource.
 type Managers map[string]*managedfields.FieldManager
 
+// IsPod reports whether it is the kind Pod, which has rules of its own in many places.
+func (k *Definition) IsPod() bool { return k.Group == "" && k.Kind == "Pod" }
+
 // GVK returns the kind for libraries.
 func (k *Definition) GVK() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}
@@ -82,7 +85,7 @@ func (k *Definition) New() *unstructured.Unstructured {
 
 // rulesOf returns the rules of a built-in kind.
 func rulesOf(resource object.Resource) Rules {
-	name := FullName(resource)
+	name := schema.GroupKind{Group: resource.Group, Kind: resource.Kind}.String()
 	is := func(names string) bool { return slices.Contains(strings.Fields(names), name) }
 	r := Rules{
 		Generation: is(`Pod PodTemplate Deployment.apps StatefulSet.apps DaemonSet.apps ReplicaSet.apps Job.batch CronJob.batch
@@ -113,18 +116,6 @@ func rulesOf(resource object.Resource) Rules {
 	}
 	r.Prepare = preparations()[name]
 	return r
-}
-
-// FullName returns such as "Pod" or "Deployment.apps".
-func FullName(resource object.Resource) string {
-	if resource.Group == "" {
-		return resource.Kind
-	}
-	return resource.Kind + "." + resource.Group
-}
-
-func fullNameOf(o *unstructured.Unstructured) string {
-	return FullName(object.Resource{Group: o.GroupVersionKind().Group, Kind: o.GetKind()})
 }
 
 // decodeFields decodes an object, and returns what a strict decoder refuses in it.

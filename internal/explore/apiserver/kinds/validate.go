@@ -27,7 +27,7 @@ func qualifiedFinalizers(o *unstructured.Unstructured) field.ErrorList {
 
 // requiredFields returns errors for missing fields, and for a selector that does not match the template.
 func requiredFields(o *unstructured.Unstructured) field.ErrorList {
-	switch fullNameOf(o) {
+	switch o.GroupVersionKind().GroupKind().String() {
 	case "Pod":
 		return requiredContainers(o, "spec")
 	case "PodTemplate":
@@ -131,7 +131,7 @@ func immutable() map[string][]string {
 
 // immutableFields returns errors for fields that may not change.
 func immutableFields(o, old *unstructured.Unstructured) field.ErrorList {
-	name := fullNameOf(o)
+	name := o.GroupVersionKind().GroupKind().String()
 	var errs field.ErrorList
 	for _, path := range immutable()[name] {
 		errs = append(errs, unchanged(o, old, strings.Split(path, ".")...)...)
