@@ -107,10 +107,10 @@ func exploreApart(ctx context.Context, options Options, groups []group) (report 
 		if err := searchEach(ctx, options, groups, searches); err != nil {
 			return nil, "", err
 		}
-		i, j, touch := touching(searches)
+		i, j, overlap := dependentGroups(searches)
 		switch {
-		case touch != "":
-			why, groups = touch, merged(groups, i, j)
+		case overlap != "":
+			why, groups = overlap, merged(groups, i, j)
 			searches[i], searches = nil, slices.Delete(searches, j, j+1)
 		case quick:
 			options.Bounds, quick = bounds, false
@@ -149,15 +149,15 @@ func searchEach(ctx context.Context, options Options, groups []group, searches [
 	return nil
 }
 
-// touching returns two groups that are not independent, and why; an empty text if all are.
-func touching(searches []*search) (i, j int, why string) {
-	footprints := make([]*state.Footprint, len(searches))
+// dependentGroups returns two groups that are not independent, and why; an empty text if all are.
+func dependentGroups(searches []*search) (i, j int, why string) {
+	dependencies := make([]*state.Dependencies, len(searches))
 	for i, s := range searches {
-		footprints[i] = s.workers[0].Footprint(s.initial)
+		dependencies[i] = s.workers[0].Dependencies(s.initial)
 	}
-	for i, one := range footprints {
-		for j, other := range footprints[:i] {
-			if why := cmp.Or(one.Touches(other), other.Touches(one)); why != "" {
+	for i, one := range dependencies {
+		for j, other := range dependencies[:i] {
+			if why := cmp.Or(one.Overlap(other), other.Overlap(one)); why != "" {
 				return j, i, why
 			}
 		}
@@ -242,10 +242,10 @@ func (s *search) contentsOf() []*contents {
 		}
 		var k []byte
 		one := &contents{spent: state.Budget{Edits: MaxBudget, Faults: MaxBudget}, after: map[int]bool{}}
-		for _, slot := range s.Contents(id).Slots {
-			if slot.Version != nil && !common[slot.Name] {
-				one.versions = append(one.versions, slot.Version)
-				k = fmt.Append(k, slot.Name.ID, " ", slot.Version.Body, " ")
+		for _, entry := range s.Contents(id).Entries {
+			if entry.Version != nil && !common[entry.Name] {
+				one.versions = append(one.versions, entry.Version)
+				k = fmt.Append(k, entry.Name.ID, " ", entry.Version.Body, " ")
 			}
 		}
 		i, is := index[string(k)]
@@ -372,12 +372,12 @@ func (t *together) brokenSteps(here *state.Contents) []property.Finding {
 
 // stored returns what is stored if each group has its chosen contents.
 func (t *together) stored() *state.Contents {
-	var slots []state.Slot
+	var entries []state.Entry
 	for _, one := range t.chosen {
 		for _, v := range one.versions {
-			slots = append(slots, state.Slot{Name: v.Name, Version: v})
+			entries = append(entries, state.Entry{Name: v.Name, Version: v})
 		}
 	}
-	slices.SortFunc(slots, func(a, b state.Slot) int { return apiserver.CompareRefs(a.Name.Ref, b.Name.Ref) })
-	return &state.Contents{Slots: slots}
+	slices.SortFunc(entries, func(a, b state.Entry) int { return apiserver.CompareRefs(a.Name.Ref, b.Name.Ref) })
+	return &state.Contents{Entries: entries}
 }

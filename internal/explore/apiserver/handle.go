@@ -91,7 +91,7 @@ func (s *State) matching(req *request) ([]*object.Object, error) {
 
 // outcomeKey identifies a write.
 type outcomeKey struct {
-	slot  Slot
+	entry Entry
 	phase namespacePhase
 	kind  *kinds.Definition
 
@@ -104,19 +104,19 @@ func (s *Server) write(state *State, req *request) (*State, response) {
 	if req.method == http.MethodPost && req.name == "" {
 		req.name = state.nameFor(req)
 	}
-	w.slot = state.At(req.kind.Ref(req.namespace, req.name))
-	w.live = w.slot.Object
+	w.entry = state.At(req.kind.Ref(req.namespace, req.name))
+	w.live = w.entry.Object
 	out := w.remembered()
 	if out.failure != nil {
 		return state, failed(out.failure)
 	}
-	after := w.slot
+	after := w.entry
 	after.Written++
 	switch out.effect {
 	case nothing:
 	case stores:
 		if after.Object == nil {
-			after.Born++
+			after.Incarnations++
 		}
 		after.Object = out.after
 		state = state.with(after)
@@ -132,7 +132,7 @@ func (s *Server) write(state *State, req *request) (*State, response) {
 
 // remembered returns what the write leads to.
 func (w *write) remembered() *outcome {
-	key := outcomeKey{w.slot, w.phase, w.kind, w.method, w.subresource, w.contentType, w.rawQuery, w.agent, string(w.body)}
+	key := outcomeKey{w.entry, w.phase, w.kind, w.method, w.subresource, w.contentType, w.rawQuery, w.agent, string(w.body)}
 	if known, found := w.server.outcomes.Get(key); found {
 		return known.(*outcome) //nolint:forcetypeassert // The cache has nothing else.
 	}

@@ -24,7 +24,7 @@ import (
 type write struct {
 	*request
 	server *Server
-	slot   Slot
+	entry  Entry
 	// live is the stored object; nil if there is none.
 	live *object.Object
 	// phase is that of the namespace.
@@ -94,7 +94,7 @@ func (w *write) store(code int, o *unstructured.Unstructured) (*outcome, error) 
 		return w.unchanged(code), nil
 	}
 	if !w.dryRun() {
-		after, err = numbered(stored, strconv.FormatUint(w.slot.Written+1, 10))
+		after, err = numbered(stored, strconv.FormatUint(w.entry.Written+1, 10))
 	}
 	return &outcome{effect: stores, code: code, after: after}, err
 }
@@ -189,7 +189,7 @@ func (w *write) insert(o *unstructured.Unstructured) (*outcome, error) {
 // prepareCreation sets what the server sets in a new object.
 func (w *write) prepareCreation(o *unstructured.Unstructured) {
 	o.SetCreationTimestamp(metav1.NewTime(Epoch))
-	o.SetUID(types.UID(newUID(w.kind.GroupKind(), w.namespace, w.name, w.slot.Born+1)))
+	o.SetUID(types.UID(newUID(w.kind.GroupKind(), w.namespace, w.name, w.entry.Incarnations+1)))
 	if w.kind.Rules.Generation {
 		o.SetGeneration(1)
 	}

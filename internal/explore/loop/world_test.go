@@ -71,7 +71,7 @@ func (w *world) set(state *apiserver.State) {
 
 // eventsBetween are the events of the difference between two states.
 func eventsBetween(server *apiserver.Server, before, after *apiserver.State) (events []loop.Event) {
-	for _, at := range after.Slots {
+	for _, at := range after.Entries {
 		e := loop.Event{Object: at.Object, Deleted: at.Object == nil}
 		e.Resource, _ = server.Resource(at.Ref.GroupKind())
 		was := before.At(at.Ref).Object

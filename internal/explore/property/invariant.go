@@ -124,7 +124,7 @@ func (i Invariant) compile() (*compiled, error) {
 // listsOf returns what expressions read of what is stored.
 func listsOf(stored *apiserver.State) map[string]any {
 	parents, children, objects := []json.RawMessage{}, []json.RawMessage{}, []json.RawMessage{}
-	for _, at := range stored.Slots {
+	for _, at := range stored.Entries {
 		switch {
 		case at.Object == nil:
 			continue
@@ -227,17 +227,17 @@ type Departures map[going]bool
 
 // Add adds the children that a step removes, with those that stay.
 func (d Departures) Add(before, after *apiserver.State) {
-	for _, at := range before.Slots {
+	for _, at := range before.Entries {
 		if at.Object == nil || after.At(at.Ref).Object != nil {
 			continue
 		}
 		owner, _ := at.Object.Controller()
-		isOwner := func(one apiserver.Slot) bool { return one.Object != nil && one.Object.UID() == owner.UID }
-		parent := slices.IndexFunc(before.Slots, isOwner)
-		for _, other := range after.Slots {
+		isOwner := func(one apiserver.Entry) bool { return one.Object != nil && one.Object.UID() == owner.UID }
+		parent := slices.IndexFunc(before.Entries, isOwner)
+		for _, other := range after.Entries {
 			isSibling := other.Object != nil && apiserver.CompareKinds(other.Ref, at.Ref) == 0 && other.Object.ControlledBy(owner.UID)
 			if parent >= 0 && isSibling {
-				d[going{at.Ref, other.Ref, owner, before.Slots[parent].Object.Deleting()}] = true
+				d[going{at.Ref, other.Ref, owner, before.Entries[parent].Object.Deleting()}] = true
 			}
 		}
 	}

@@ -7,12 +7,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/world"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Footprint is what a search of a group of objects has met: what its steps depend on, and what they change.
-type Footprint struct {
+// Dependencies are what a search of a group of objects has met: what its steps depend on, and what they change.
+type Dependencies struct {
 	*Worker
 
 	// names are the objects that existed, paths those of requests for them.
@@ -29,9 +30,9 @@ type Footprint struct {
 	open string
 }
 
-// Footprint returns that of a search from an initial state that has ended.
-func (w *Worker) Footprint(initial *Contents) *Footprint {
-	f := &Footprint{Worker: w, names: map[object.Ref]bool{}, paths: map[string]bool{}, uids: map[string]bool{},
+// Dependencies returns those of a search from an initial state that has ended.
+func (w *Worker) Dependencies(initial *Contents) *Dependencies {
+	f := &Dependencies{Worker: w, names: map[object.Ref]bool{}, paths: map[string]bool{}, uids: map[string]bool{},
 		mentions: map[string]object.Ref{}}
 	common := w.CommonNames(initial)
 	bodies := map[uint32]bool{}
@@ -62,21 +63,21 @@ func (w *Worker) Footprint(initial *Contents) *Footprint {
 // CommonNames are those of objects that the API server has by itself, such as namespaces.
 func (e *Space) CommonNames(initial *Contents) map[*Name]bool {
 	common := map[*Name]bool{}
-	for _, at := range initial.Slots {
+	for _, at := range initial.Entries {
 		common[at.Name] = !e.Seeds[at.Name]
 	}
 	return common
 }
 
-func (f *Footprint) addVersion(v *Version) {
+func (f *Dependencies) addVersion(v *Version) {
 	f.names[v.Name.Ref] = true
 	f.paths[f.Server.Path(v.Name.Ref)] = true
 	if prefix := v.Name.uid.Load(); prefix != nil {
 		f.uids[*prefix] = true
 	}
 	for _, uid := range v.uids {
-		if len(uid) > birthSize {
-			f.mentions[uid[:len(uid)-birthSize]] = v.Name.Ref
+		if len(uid) > apiserver.IncarnationDigits {
+			f.mentions[uid[:len(uid)-apiserver.IncarnationDigits]] = v.Name.Ref
 		}
 	}
 	if !world.IsControlled(v.Object) {
@@ -84,7 +85,7 @@ func (f *Footprint) addVersion(v *Version) {
 	}
 }
 
-func (f *Footprint) addItems(items []world.Item) {
+func (f *Dependencies) addItems(items []world.Item) {
 	for _, item := range items {
 		if !slices.ContainsFunc(f.items, func(known world.Item) bool { return world.CompareItems(known, item) == 0 }) {
 			f.items = append(f.items, item)
@@ -92,9 +93,9 @@ func (f *Footprint) addItems(items []world.Item) {
 	}
 }
 
-// Touches returns why steps of a group may depend on another one, or change what it depends on; empty if neither. If
-// groups do not touch each other, each step of one is the same whatever the state of the others.
-func (f *Footprint) Touches(other *Footprint) string {
+// Overlap returns why steps of a group may depend on another one, or change what it depends on; empty if neither. If
+// groups do not overlap each other, each step of one is the same whatever the state of the others.
+func (f *Dependencies) Overlap(other *Dependencies) string {
 	if f.open != "" {
 		return f.open
 	}
@@ -120,7 +121,7 @@ func (f *Footprint) Touches(other *Footprint) string {
 }
 
 // shareEnvironment finds claims that pods of the other group could use: the only kind whose model looks at others.
-func (f *Footprint) shareEnvironment(other *Footprint) string {
+func (f *Dependencies) shareEnvironment(other *Dependencies) string {
 	for claim := range f.names {
 		for pod := range other.names {
 			if claim.Kind.Kind == "PersistentVolumeClaim" && pod.Kind.Kind == "Pod" && claim.Namespace == pod.Namespace {

@@ -13,8 +13,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// draft is a state in the making.
-type draft struct {
+// successor is a state in the making.
+type successor struct {
 	*Worker
 
 	stored  *Contents
@@ -22,45 +22,45 @@ type draft struct {
 	spent   Budget
 }
 
-func (w *Worker) draft(from State) *draft {
-	return &draft{Worker: w, stored: from.Stored, process: from.process, spent: from.Spent}
+func (w *Worker) successor(from State) *successor {
+	return &successor{Worker: w, stored: from.Stored, process: from.process, spent: from.Spent}
 }
 
-func (d *draft) finish() State {
-	d.rename()
-	return State{Stored: d.stored, process: d.process, Spent: d.spent}
+func (s *successor) finish() State {
+	s.rename()
+	return State{Stored: s.stored, process: s.process, Spent: s.spent}
 }
 
 // store makes a change of the API server's contents, and sends its events.
-func (d *draft) store(after *Contents) {
-	changed := d.Changes(d.stored, after)
-	d.stored = after
+func (s *successor) store(after *Contents) {
+	changed := s.Changes(s.stored, after)
+	s.stored = after
 	for _, c := range changed {
-		d.send(c)
+		s.send(c)
 	}
 }
 
 // send queues the event of a change. An object that the watches no longer select is gone for it.
-func (d *draft) send(c Change) {
-	p := d.process
-	watched := func(v *Version) bool { return v != nil && d.Process.Watches(v.Object) }
+func (s *successor) send(c Change) {
+	p := s.process
+	watched := func(v *Version) bool { return v != nil && s.Process.Watches(v.Object) }
 	v := c.After
 	switch {
 	case c.After.Gone && watched(c.Before), watched(c.After):
 	case watched(c.Before):
-		v = d.asGone(c.After, c.After.number)
+		v = s.asGone(c.After, c.After.number)
 	default:
 		return
 	}
-	d.process = d.processOf(p.view, d.eventsOf(p.events.with(v)), p.keys, p.runs)
+	s.process = s.processOf(p.view, s.eventsOf(p.events.with(v)), p.keys, p.runs)
 }
 
 // enqueue adds items to what a process has to reconcile, which are sorted and have one item for each key.
-func (d *draft) enqueue(more ...world.Item) {
+func (s *successor) enqueue(more ...world.Item) {
 	if len(more) == 0 {
 		return
 	}
-	p := d.process
+	p := s.process
 	all := slices.Clone(p.keys.items)
 	for _, item := range more {
 		i, found := slices.BinarySearchFunc(all, item, world.CompareItems)
@@ -69,40 +69,40 @@ func (d *draft) enqueue(more ...world.Item) {
 			continue
 		}
 		failed := all[i].Failed && item.Failed
-		all[i] = d.Process.Merge(all[i], item)
+		all[i] = s.Process.Merge(all[i], item)
 		all[i].Failed = failed
 	}
-	d.process = d.processOf(p.view, p.events, d.keysOf(all), p.runs)
+	s.process = s.processOf(p.view, p.events, s.keysOf(all), p.runs)
 }
 
 // restart ends a process and starts it with a list of what is stored.
-func (d *draft) restart() {
+func (s *successor) restart() {
 	var listed []*Version
-	for _, at := range d.stored.Slots {
-		if at.Version != nil && d.Process.Watches(at.Version.Object) {
+	for _, at := range s.stored.Entries {
+		if at.Version != nil && s.Process.Watches(at.Version.Object) {
 			listed = append(listed, at.Version)
 		}
 	}
-	v := d.viewOf(listed)
-	d.process = d.processOf(v, d.eventsOf(nil), d.keysOf(nil), nil)
-	d.enqueue(d.itemsAtStart(v)...)
+	v := s.viewOf(listed)
+	s.process = s.processOf(v, s.eventsOf(nil), s.keysOf(nil), nil)
+	s.enqueue(s.itemsAtStart(v)...)
 }
 
 // restartLate is restart with lists as old as the cache: each is of one version of its kind, the earliest that has all
 // that the cache has.
-func (d *draft) restartLate() {
-	for at := d.lastOwn(); at >= 0; at = d.lastOwn() {
-		first, _ := d.process.events.kindOf(d.process.events.all[at].Name)
-		d.arrive(first)
+func (s *successor) restartLate() {
+	for at := s.lastOwn(); at >= 0; at = s.lastOwn() {
+		first, _ := s.process.events.kindOf(s.process.events.all[at].Name)
+		s.arrive(first)
 	}
-	p := d.process
-	d.process = d.processOf(p.view, p.events, d.keysOf(nil), nil)
-	d.enqueue(d.itemsAtStart(p.view)...)
+	p := s.process
+	s.process = s.processOf(p.view, p.events, s.keysOf(nil), nil)
+	s.enqueue(s.itemsAtStart(p.view)...)
 }
 
 // lastOwn returns where the last event of an own write is that the cache has; -1 if none is.
-func (d *draft) lastOwn() int {
-	for at, one := range slices.Backward(d.process.events.all) {
+func (s *successor) lastOwn() int {
+	for at, one := range slices.Backward(s.process.events.all) {
 		if one.writers != nil {
 			return at
 		}
@@ -111,19 +111,19 @@ func (d *draft) lastOwn() int {
 }
 
 // versions are all that the state refers to: what is stored, what the cache has seen, and what is on its way there.
-func (d *draft) versions() iter.Seq[*Version] {
+func (s *successor) versions() iter.Seq[*Version] {
 	return func(yield func(*Version) bool) {
-		for _, at := range d.stored.Slots {
+		for _, at := range s.stored.Entries {
 			if at.Version != nil && !yield(at.Version) {
 				return
 			}
 		}
-		for _, v := range d.process.view.versions {
+		for _, v := range s.process.view.versions {
 			if !yield(v) {
 				return
 			}
 		}
-		for _, e := range d.process.events.all {
+		for _, e := range s.process.events.all {
 			if !yield(e.Version) {
 				return
 			}
@@ -131,13 +131,13 @@ func (d *draft) versions() iter.Seq[*Version] {
 	}
 }
 
-// replaceVersions replaces each version, of slots that are to be stored too.
-func (d *draft) replaceVersions(slots []Slot, by func(*Version) *Version) {
-	p := d.process
+// replaceVersions replaces each version, of entries that are to be stored too.
+func (s *successor) replaceVersions(entries []Entry, by func(*Version) *Version) {
+	p := s.process
 	seen, coming := slices.Clone(p.view.versions), slices.Clone(p.events.all)
-	for i, at := range slots {
+	for i, at := range entries {
 		if at.Version != nil {
-			slots[i].Version = by(at.Version)
+			entries[i].Version = by(at.Version)
 		}
 	}
 	for i, v := range seen {
@@ -146,38 +146,38 @@ func (d *draft) replaceVersions(slots []Slot, by func(*Version) *Version) {
 	for i, e := range coming {
 		coming[i].Version = by(e.Version)
 	}
-	d.stored = d.storedOf(slots)
-	d.process = d.processOf(d.viewOf(seen), d.eventsOf(coming), p.keys, p.runs)
+	s.stored = s.storedOf(entries)
+	s.process = s.processOf(s.viewOf(seen), s.eventsOf(coming), p.keys, p.runs)
 }
 
 // rename makes the state canonical: what differs only by how often objects were written becomes equal. The resource
 // versions of an object become ranks among those that anything still refers to. Runs in flight refer to all of them,
 // so this waits until there are none.
-func (d *draft) rename() {
-	if len(d.process.runs) > 0 || slices.ContainsFunc(d.process.keys.items, func(item world.Item) bool { return item.Refers }) {
+func (s *successor) rename() {
+	if len(s.process.runs) > 0 || slices.ContainsFunc(s.process.keys.items, func(item world.Item) bool { return item.Refers }) {
 		return
 	}
-	d.renameBirths()
-	numbers := d.numbers()
-	slots, changed := slices.Clone(d.stored.Slots), false
-	for i, at := range slots {
+	s.renameIncarnations()
+	numbers := s.numbers()
+	entries, changed := slices.Clone(s.stored.Entries), false
+	for i, at := range entries {
 		all := numbers[at.Name]
-		slots[i].written = uint64(len(all))
+		entries[i].written = uint64(len(all))
 		areRanks := len(all) == 0 || all[0] == 1 && all[len(all)-1] == uint64(len(all))
 		changed = changed || !areRanks || at.written != uint64(len(all))
 	}
 	if changed {
-		d.replaceVersions(slots, func(v *Version) *Version {
+		s.replaceVersions(entries, func(v *Version) *Version {
 			before, _ := slices.BinarySearch(numbers[v.Name], v.number)
-			return d.renumbered(v, uint64(before)+1)
+			return s.renumbered(v, uint64(before)+1)
 		})
 	}
 }
 
 // numbers returns the resource versions that the state refers to, sorted for each name.
-func (d *draft) numbers() map[*Name][]uint64 {
-	all := make(map[*Name][]uint64, len(d.stored.Slots))
-	for v := range d.versions() {
+func (s *successor) numbers() map[*Name][]uint64 {
+	all := make(map[*Name][]uint64, len(s.stored.Entries))
+	for v := range s.versions() {
 		if i, found := slices.BinarySearch(all[v.Name], v.number); !found {
 			all[v.Name] = slices.Insert(all[v.Name], i, v.number)
 		}
@@ -185,57 +185,57 @@ func (d *draft) numbers() map[*Name][]uint64 {
 	return all
 }
 
-// renameBirths makes UIDs ranks among those of a name that anything refers to. Without it, states would differ by how
+// renameIncarnations makes UIDs ranks among those of a name that anything refers to. Without it, states would differ by how
 // often an object was deleted and created again.
-func (d *draft) renameBirths() {
-	again := func(at Slot) bool { return at.born > 1 || at.born == 1 && at.Version == nil }
-	if !slices.ContainsFunc(d.stored.Slots, again) {
+func (s *successor) renameIncarnations() {
+	again := func(at Entry) bool { return at.incarnations > 1 || at.incarnations == 1 && at.Version == nil }
+	if !slices.ContainsFunc(s.stored.Entries, again) {
 		return
 	}
 	uids := map[string]bool{}
-	for v := range d.versions() {
+	for v := range s.versions() {
 		for _, uid := range v.uids {
 			uids[uid] = true
 		}
 	}
-	numbers, renamed := d.numbers(), map[string]string{}
-	slots := make([]Slot, 0, len(d.stored.Slots))
-	for _, at := range d.stored.Slots {
-		births := birthsOf(at.Name, uids)
-		for i, birth := range births {
-			if birth != uint64(i)+1 {
-				renamed[uidOf(at.Name, birth)] = uidOf(at.Name, uint64(i)+1)
+	numbers, renamed := s.numbers(), map[string]string{}
+	entries := make([]Entry, 0, len(s.stored.Entries))
+	for _, at := range s.stored.Entries {
+		incarnations := incarnationsOf(at.Name, uids)
+		for i, incarnation := range incarnations {
+			if incarnation != uint64(i)+1 {
+				renamed[uidOf(at.Name, incarnation)] = uidOf(at.Name, uint64(i)+1)
 			}
 		}
-		at.born = uint64(len(births))
-		if at.Version != nil || at.born > 0 || len(numbers[at.Name]) > 0 {
-			slots = append(slots, at)
+		at.incarnations = uint64(len(incarnations))
+		if at.Version != nil || at.incarnations > 0 || len(numbers[at.Name]) > 0 {
+			entries = append(entries, at)
 		}
 	}
-	d.replaceVersions(slots, func(v *Version) *Version { return d.withUIDs(v, renamed) })
+	s.replaceVersions(entries, func(v *Version) *Version { return s.withUIDs(v, renamed) })
 }
 
-// birthsOf returns which objects of a name are referred to, sorted.
-func birthsOf(n *Name, uids map[string]bool) []uint64 {
+// incarnationsOf returns which objects of a name are referred to, sorted.
+func incarnationsOf(n *Name, uids map[string]bool) []uint64 {
 	prefix := n.uid.Load()
 	if prefix == nil {
 		return nil
 	}
-	var births []uint64
+	var incarnations []uint64
 	for uid := range uids {
-		if len(uid) != len(*prefix)+birthSize || uid[:len(*prefix)] != *prefix {
+		if len(uid) != len(*prefix)+apiserver.IncarnationDigits || uid[:len(*prefix)] != *prefix {
 			continue
 		}
-		if birth, err := strconv.ParseUint(uid[len(*prefix):], 16, 64); err == nil {
-			births = append(births, birth)
+		if incarnation, err := strconv.ParseUint(uid[len(*prefix):], 16, 64); err == nil {
+			incarnations = append(incarnations, incarnation)
 		}
 	}
-	slices.Sort(births)
-	return births
+	slices.Sort(incarnations)
+	return incarnations
 }
 
-func uidOf(n *Name, birth uint64) string {
-	return fmt.Sprintf("%s%0*x", *n.uid.Load(), birthSize, birth)
+func uidOf(n *Name, incarnation uint64) string {
+	return fmt.Sprintf("%s%0*x", *n.uid.Load(), apiserver.IncarnationDigits, incarnation)
 }
 
 // withUIDs returns a version with other UIDs. They change in one pass from the lowest, so that no new one is replaced.
@@ -300,44 +300,44 @@ func (e *Space) cached(p *process) *view {
 }
 
 // deliver passes the next event of a kind to a cache, and events of own writes that come next and bring nothing new.
-func (d *draft) deliver(at int) {
-	p := d.process
+func (s *successor) deliver(at int) {
+	p := s.process
 	next := p.events.all[at]
-	items := d.queuedBy(p, next)
-	d.arrive(at)
-	d.enqueue(items...)
-	d.confirm()
+	items := s.queuedBy(p, next)
+	s.arrive(at)
+	s.enqueue(items...)
+	s.confirm()
 }
 
 // arrive moves an event into what a process has seen.
-func (d *draft) arrive(at int) {
-	p := d.process
+func (s *successor) arrive(at int) {
+	p := s.process
 	rest := slices.Delete(slices.Clone(p.events.all), at, at+1)
-	d.process = d.processOf(d.with(p.view, p.events.all[at].Version), d.eventsOf(rest), p.keys, p.runs)
+	s.process = s.processOf(s.with(p.view, p.events.all[at].Version), s.eventsOf(rest), p.keys, p.runs)
 }
 
 // confirm delivers the events of own writes that are the next of their kinds and queue nothing: the cache has them, so
 // that nothing depends on when they arrive.
-func (d *draft) confirm() {
+func (s *successor) confirm() {
 	confirmed := func(at int) bool {
-		p := d.process
-		return p.events.all[at].writers != nil && len(d.queuedBy(p, p.events.all[at])) == 0
+		p := s.process
+		return p.events.all[at].writers != nil && len(s.queuedBy(p, p.events.all[at])) == 0
 	}
 	for {
-		heads := d.process.events.heads()
+		heads := s.process.events.heads()
 		at := slices.IndexFunc(heads, confirmed)
 		if at < 0 {
 			return
 		}
-		d.arrive(heads[at])
+		s.arrive(heads[at])
 	}
 }
 
 // observeWrite puts the result of an own write into the cache: its event is marked, and others who watch the object
 // hear of it.
-func (d *draft) observeWrite(wrote world.Event) {
-	p := d.process
-	n := d.nameOf(wrote.Object.Ref())
+func (s *successor) observeWrite(wrote world.Event) {
+	p := s.process
+	n := s.nameOf(wrote.Object.Ref())
 	at := slices.IndexFunc(p.events.all, func(one event) bool {
 		same := one.Name == n && one.Gone == wrote.Deleted && one.Object.UID() == wrote.Object.UID()
 		return same && (one.Gone || one.number == wrote.Object.Version())
@@ -345,25 +345,25 @@ func (d *draft) observeWrite(wrote world.Event) {
 	if at < 0 {
 		return
 	}
-	queued := d.queuedByWrite(p, p.events.all[at], wrote)
+	queued := s.queuedByWrite(p, p.events.all[at], wrote)
 	coming := slices.Clone(p.events.all)
-	coming[at].writers = d.writersOf(coming[at].writers, wrote.Writer)
-	d.overtake(coming, at)
-	d.enqueue(queued...)
+	coming[at].writers = s.writersOf(coming[at].writers, wrote.Writer)
+	s.overtake(coming, at)
+	s.enqueue(queued...)
 }
 
 // overtake removes the events of an object that an own write has overtaken. The last one stays that the cache takes for
 // another client's change.
-func (d *draft) overtake(coming []event, at int) {
-	p, n := d.process, coming[at].Name
+func (s *successor) overtake(coming []event, at int) {
+	p, n := s.process, coming[at].Name
 	without := func(but *Version) *process {
 		kept := slices.DeleteFunc(slices.Clone(coming[:at]), func(e event) bool { return e.Name == n && e.Version != but })
-		return d.processOf(p.view, d.eventsOf(slices.Concat(kept, coming[at:])), p.keys, p.runs)
+		return s.processOf(p.view, s.eventsOf(slices.Concat(kept, coming[at:])), p.keys, p.runs)
 	}
-	d.process = without(nil)
+	s.process = without(nil)
 	for _, other := range slices.Backward(coming[:at]) {
-		if other.Name == n && other.writers == nil && len(d.queuedBy(d.process, other)) > 0 {
-			d.process = without(other.Version)
+		if other.Name == n && other.writers == nil && len(s.queuedBy(s.process, other)) > 0 {
+			s.process = without(other.Version)
 			return
 		}
 	}
