@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -77,29 +78,16 @@ func (r Report) model() (inspect.Plan, error) {
 
 // refs returns all objects in the report without duplicates.
 func (r Report) refs() []object.Ref {
-	var all []object.Ref
-	seen := map[Ref]bool{}
-	note := func(ref Ref) {
-		if !seen[ref] {
-			seen[ref] = true
-			all = append(all, ref.ref())
-		}
-	}
+	var all []Ref
 	for _, c := range r.Controllers {
 		for i := range c.Objects {
-			c.Objects[i].visitRefs(note)
+			o := &c.Objects[i]
+			all = append(all, o.Ref)
+			for _, call := range o.Calls {
+				all = append(all, call.Unchanged...)
+			}
+			o.eachChange(func(c *Change) { all = append(all, c.Ref) })
 		}
 	}
-	return all
-}
-
-// visitRefs visits the object and the others it mentions.
-func (o *Object) visitRefs(note func(Ref)) {
-	note(o.Ref)
-	for _, call := range o.Calls {
-		for _, same := range call.Unchanged {
-			note(same)
-		}
-	}
-	o.eachChange(func(c *Change) { note(c.Ref) })
+	return lists.Map(lists.Union(nil, all), Ref.ref)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/explore/property"
 	"github.com/setpoint-dev/setpoint/internal/explore/state"
 	"github.com/setpoint-dev/setpoint/internal/explore/world"
-	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -203,15 +202,4 @@ func (s *search) nextChange(ctx context.Context, from uint32, follows func(graph
 			}
 		}
 	})
-}
-
-// Guarded runs a part of a search and returns a panic in it as an error, because a defect of ours must not take the
-// other tests of a run with it. The states are whole nevertheless: all locks are deferred.
-func Guarded[T any](do func() (T, error)) (result T, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = failure.FromPanic("internal error in Setpoint", value)
-		}
-	}()
-	return do()
 }

@@ -163,8 +163,7 @@ func (s *search) completeness() string {
 	bounds := s.options.Bounds
 	if s.stopped == "" {
 		return fmt.Sprintf("everything with at most %s, %s and %s", phrase.Count(bounds.Edits, "edit"),
-			phrase.Count(bounds.Crashes, "crash"),
-			phrase.Count(bounds.Faults, "fault"))
+			phrase.Count(bounds.Crashes, "crash"), phrase.Count(bounds.Faults, "fault"))
 	}
 	if s.depth >= len(s.pending[s.layer]) {
 		return fmt.Sprintf("everything with at most %d of edits, crashes and faults", s.layer)
@@ -220,6 +219,35 @@ func (r *Report) Text() string {
 		r.Violations[i].Write(&b)
 	}
 	return b.String()
+}
+
+// exploredApart is how the note about groups begins.
+const exploredApart = "Explored apart, because they have nothing in common: "
+
+// add adds the report of other objects.
+func (r *Report) add(other *Report) {
+	r.addFound(other)
+	if other.Cut != "" && r.Cut == "" {
+		r.Cut, r.Complete = other.Cut, other.Complete
+	}
+	r.Holds = slices.DeleteFunc(r.Holds, func(p property.Property) bool { return !slices.Contains(other.Holds, p) })
+	r.Unmade, r.Suggested = append(r.Unmade, other.Unmade...), append(r.Suggested, other.Suggested...)
+	for _, note := range other.Notes {
+		if !slices.Contains(r.Notes, note) {
+			r.Notes = append(r.Notes, note)
+		}
+	}
+}
+
+// addFound adds what another search has counted and found.
+func (r *Report) addFound(other *Report) {
+	r.States, r.Steps, r.Seconds = r.States+other.States, r.Steps+other.Steps, r.Seconds+other.Seconds
+	r.Runs, r.Deliveries, r.Requests = r.Runs+other.Runs, r.Deliveries+other.Deliveries, r.Requests+other.Requests
+	for _, v := range other.Violations {
+		if !r.violates(v.Property) {
+			r.Violations = append(r.Violations, v)
+		}
+	}
 }
 
 // addPass adds the report of a further search.

@@ -286,10 +286,9 @@ func (s *search) stepsOf(nodes []uint32, last int) []counterexample.StoryStep {
 
 // story returns a story without steps.
 func (o *Options) story(violated property.Property, how string) counterexample.Story {
+	name := strings.ToLower(strings.ReplaceAll(string(violated), " ", "-"))
 	story := counterexample.Story{
-		APIVersion: counterexample.APIVersion, Kind: counterexample.Kind,
-		Metadata: counterexample.Metadata{Name: strings.ToLower(strings.ReplaceAll(string(violated),
-			" ", "-"))},
+		APIVersion: counterexample.APIVersion, Kind: counterexample.Kind, Metadata: counterexample.Metadata{Name: name},
 		Setpoint: o.Version, Files: o.Files, Controllers: o.Names, Property: violated, Violation: how,
 	}
 	for _, object := range o.Objects {

@@ -78,9 +78,11 @@ func (c *Case) callSync(ctx context.Context) (fields, error) {
 		Controller: c.controllerObject(p.Object), Parent: parent.JSON(), ParentNamespace: parent.Namespace(),
 		Finalizing: c.target.hook == hookFinalize,
 	}
-	if request.Children, err = c.children(parent); err != nil {
+	children, groups, err := c.children(parent)
+	if err != nil {
 		return nil, err
 	}
+	request.Children = groups
 	if request.Related, err = c.related(ctx, parent); err != nil {
 		return nil, err
 	}
@@ -94,13 +96,13 @@ func (c *Case) callSync(ctx context.Context) (fields, error) {
 	}
 	got, err := c.target.responseFields(record.Response{Sync: response}, parent.Namespace())
 	if _, expected := c.spec.Expect[fieldWrites]; err == nil && expected {
-		got[fieldWrites], err = c.writes(parent, request.Children, got)
+		got[fieldWrites], err = c.writes(parent, children, got)
 	}
 	return got, err
 }
 
-// children returns the children or attachments of the request, with a group for each kind.
-func (c *Case) children(parent *object.Object) ([]hook.Group, error) {
+// children returns the children or attachments of the request, and a group for each kind.
+func (c *Case) children(parent *object.Object) ([]*object.Object, []hook.Group, error) {
 	kinds := lists.Map(c.target.compose.Children, func(r plan.Rule) object.Resource { return r.Resource })
 	raw := c.spec.Request.Children
 	if c.target.isDecorator() {
@@ -109,17 +111,18 @@ func (c *Case) children(parent *object.Object) ([]hook.Group, error) {
 	return c.groupsOf(c.target.childrenField(), raw, kinds, parent)
 }
 
-// groupsOf returns the objects of a list of the request by their kinds. What is of the only kind may leave it out.
-func (c *Case) groupsOf(field string, raw objects, kinds []object.Resource, owner *object.Object) ([]hook.Group, error) {
+// groupsOf returns the objects of a list of the request, also by their kinds. What is of the only kind may leave it out.
+func (c *Case) groupsOf(field string, raw objects, kinds []object.Resource, owner *object.Object) ([]*object.Object, []hook.Group, error) {
 	by := defaults{namespace: cmp.Or(owner.Namespace(), "default"), owner: owner}
 	if len(kinds) == 1 {
 		by.resource = kinds[0]
 	}
 	all, err := c.completeAll(field, raw, by)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return grouped(field, kinds, all)
+	groups, err := grouped(field, kinds, all)
+	return all, groups, err
 }
 
 // related returns the related objects of the request. Hooks get a group for each kind that customize selects.
@@ -215,7 +218,7 @@ func (c *Case) callHandler(ctx context.Context) (fields, error) {
 		}
 		request.PreviousState, request.Changes = previous.JSON(), h.Changes(previous, o)
 	}
-	if request.Owned, err = c.groupsOf("owned", r.Owned, p.Owns, o); err != nil {
+	if _, request.Owned, err = c.groupsOf("owned", r.Owned, p.Owns, o); err != nil {
 		return nil, err
 	}
 	switch called, err := h.Holds(request.Reason, previous, o); {

@@ -2,6 +2,7 @@ package document
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -305,10 +306,7 @@ func edited(path []string, from, to any) world.Edit {
 	for _, name := range slices.Backward(path) {
 		patch = map[string]any{name: patch}
 	}
-	where := ""
-	for _, name := range path {
-		where = object.JoinPath(where, name)
-	}
+	where := world.PathOf(path)
 	name := fmt.Sprintf("%s from %s to %s", where, short(from), short(to))
 	if to == nil {
 		name = "remove " + where
@@ -348,19 +346,12 @@ func otherMembers(enum []any, value any) []any {
 
 // otherNumbers returns the next higher and lower number within the bounds. Without a minimum, counts do not go below 0.
 func otherNumbers(schema *spec.Schema, number float64) []any {
-	low, high := 0.0, math.Inf(1)
+	low, high, step := 0.0, math.Inf(1), 1.0
 	if number < 0 {
 		low = math.Inf(-1)
 	}
-	if schema != nil && schema.Minimum != nil {
-		low = *schema.Minimum
-	}
-	if schema != nil && schema.Maximum != nil {
-		high = *schema.Maximum
-	}
-	step := 1.0
-	if schema != nil && schema.MultipleOf != nil {
-		step = *schema.MultipleOf
+	if schema != nil {
+		low, high, step = *cmp.Or(schema.Minimum, &low), *cmp.Or(schema.Maximum, &high), *cmp.Or(schema.MultipleOf, &step)
 	}
 	var all []any
 	for _, other := range []float64{number + step, number - step} {

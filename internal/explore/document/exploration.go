@@ -151,12 +151,8 @@ func (x *Exploration) bounds(bounds explore.Bounds) (explore.Bounds, error) {
 			*b.to = *b.from
 		}
 	}
-	if x.spec.Bounds.States > 0 {
-		bounds.States = x.spec.Bounds.States
-	}
-	if x.spec.Bounds.Writes > 0 {
-		bounds.Writes = x.spec.Bounds.Writes
-	}
+	bounds.States = cmp.Or(max(0, x.spec.Bounds.States), bounds.States)
+	bounds.Writes = cmp.Or(max(0, x.spec.Bounds.Writes), bounds.Writes)
 	if x.spec.Bounds.Time != "" {
 		d, err := time.ParseDuration(x.spec.Bounds.Time)
 		if err != nil || d <= 0 {

@@ -431,15 +431,13 @@ func refusal(status int, reason, message string) loop.Response {
 
 // endFindings returns what is wrong with the end of a run.
 func endFindings(end *world.End) []property.Finding {
-	var all []property.Finding
-	if end.Panicked {
-		all = append(all, property.Finding{Property: property.Valid, Text: "the reconcile panics: " + end.Err.Error()})
-		return all
+	switch {
+	case end.Panicked:
+		return []property.Finding{{Property: property.Valid, Text: "the reconcile panics: " + end.Err.Error()}}
+	case isRejection(end.Err):
+		return []property.Finding{{Property: property.Valid, Text: "the API server rejects a write: " + end.Err.Error()}}
 	}
-	if isRejection(end.Err) {
-		all = append(all, property.Finding{Property: property.Valid, Text: "the API server rejects a write: " + end.Err.Error()})
-	}
-	return all
+	return nil
 }
 
 // isRejection reports whether an error is, or has among its parts, the refusal of a request that cannot succeed. A refused

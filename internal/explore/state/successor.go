@@ -110,8 +110,8 @@ func (s *successor) lastOwn() int {
 	return -1
 }
 
-// versions are all that the state refers to: what is stored, what the cache has seen, and what is on its way there.
-func (s *successor) versions() iter.Seq[*Version] {
+// allVersions are all that the state refers to: what is stored, what the cache has seen, and what is on its way there.
+func (s *successor) allVersions() iter.Seq[*Version] {
 	return func(yield func(*Version) bool) {
 		for _, at := range s.stored.Entries {
 			if at.Version != nil && !yield(at.Version) {
@@ -177,7 +177,7 @@ func (s *successor) rename() {
 // numbers returns the resource versions that the state refers to, sorted for each name.
 func (s *successor) numbers() map[*Name][]uint64 {
 	all := make(map[*Name][]uint64, len(s.stored.Entries))
-	for v := range s.versions() {
+	for v := range s.allVersions() {
 		if i, found := slices.BinarySearch(all[v.Name], v.number); !found {
 			all[v.Name] = slices.Insert(all[v.Name], i, v.number)
 		}
@@ -193,7 +193,7 @@ func (s *successor) renameIncarnations() {
 		return
 	}
 	uids := map[string]bool{}
-	for v := range s.versions() {
+	for v := range s.allVersions() {
 		for _, uid := range v.uids {
 			uids[uid] = true
 		}

@@ -248,13 +248,13 @@ func AddPaths(all map[string][]string, names []string, value map[string]any) {
 		if nested, is := member.(map[string]any); is && len(nested) > 0 {
 			AddPaths(all, below, nested)
 		} else {
-			all[pathOf(below)] = below
+			all[PathOf(below)] = below
 		}
 	}
 }
 
-// pathOf joins the names of a path.
-func pathOf(names []string) string {
+// PathOf joins the names of a path.
+func PathOf(names []string) string {
 	path := ""
 	for _, name := range names {
 		path = object.JoinPath(path, name)
