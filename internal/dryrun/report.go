@@ -37,7 +37,6 @@ type Refused struct {
 	Message string `json:"message"`
 }
 
-// setError sets the error if there is one.
 func (c *Controller) setError(err error) {
 	if err != nil {
 		c.Error = newProblem(err)
@@ -219,7 +218,6 @@ func (s *Summary) add(o *Object) {
 	})
 }
 
-// idle reports whether there is nothing to do.
 func (o Object) idle() bool {
 	return o.Error == nil && len(o.Calls)+len(o.Changes)+len(o.Fields) == 0 && !o.RecordChanged
 }
@@ -267,7 +265,6 @@ func (r *Report) hint(words func(inspect.Advice) string) {
 	r.eachProblem(func(p *Problem) { p.Hint = cmp.Or(p.Hint, words(inspect.AdviceFor(p.fault))) })
 }
 
-// eachProblem visits what has failed.
 func (r *Report) eachProblem(visit func(*Problem)) {
 	see := func(p *Problem) {
 		if p != nil {

@@ -130,7 +130,6 @@ func (r *run) waitForSync(ctx context.Context, limit time.Duration) error {
 	return nil
 }
 
-// watchErr returns the error of a failing watch, if any.
 func (r *run) watchErr() error {
 	for _, stat := range r.Store.Stats() {
 		if stat.Err != nil {

@@ -63,7 +63,6 @@ func (n ObjectName) String() string {
 	return n.Kind + "/" + n.ObjectName
 }
 
-// targets returns the selected objects.
 func (o Options) targets(ctx context.Context, r *run) ([]target, error) {
 	var all []target
 	for _, name := range o.Selection.Names {
@@ -144,7 +143,6 @@ func (o Options) complete(ctx context.Context, l *loop, one *object.Object) targ
 	return s
 }
 
-// inNamespace returns an object with its namespace.
 func inNamespace(one *object.Object, namespace string) (*object.Object, error) {
 	if one.Namespace() == namespace {
 		return one, nil

@@ -29,7 +29,6 @@ type target struct {
 	err error
 }
 
-// dryRun runs the controller for the object.
 func (s target) dryRun(ctx context.Context, r *run) Object {
 	seen := Object{Ref: refOf(s.loop.kind.Ref(s.key.Namespace, s.key.Name)), Notes: s.notes}
 	if s.err != nil {
@@ -141,7 +140,6 @@ func (s target) planHandlers(ctx context.Context, r *run, into *Object) *redact.
 	return preview.Secrets
 }
 
-// callOf converts a call.
 func callOf(of *object.Object, f handler.DryRunCall) Call {
 	c := Call{
 		Handler: f.Handler, Reason: string(f.Reason), DebounceSeconds: f.Debounce.Seconds(), Attempt: f.Attempt,

@@ -118,7 +118,6 @@ func (p *printer) problem(level int, problem *Problem) {
 	}
 }
 
-// indent indents the lines of a message.
 func indent(message string, level int) string {
 	return strings.ReplaceAll(message, "\n", "\n"+strings.Repeat("  ", level+1))
 }
@@ -196,7 +195,6 @@ func (p *printer) changeHeader(c Change) {
 	}
 }
 
-// parenthesize returns a reason in parentheses.
 func parenthesize(reason string) string {
 	if reason == "" {
 		return ""
@@ -313,7 +311,6 @@ func (p *printer) lines(f FieldChange, colored bool) {
 	}
 }
 
-// writeCall writes a call and its result.
 func (p *printer) writeCall(c Call) {
 	var notes []string
 	if c.Since != nil {
@@ -342,7 +339,6 @@ func (p *printer) writeCall(c Call) {
 	p.level -= 2
 }
 
-// handlerCall writes the handler and the changed fields of a call.
 func (p *printer) handlerCall(title string, fields []FieldChange) {
 	if p.oneLine(">", bold, title, fields) {
 		return

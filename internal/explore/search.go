@@ -195,7 +195,6 @@ func Guarded[T any](do func() (T, error)) (result T, err error) {
 	return do()
 }
 
-// failure returns the error of a worker.
 func (s *search) failure() error {
 	for _, w := range s.workers {
 		if w.Err != nil {

@@ -234,7 +234,6 @@ func (s *search) suggested() []property.Invariant {
 	return seen.Invariants()
 }
 
-// story returns the story of a violation.
 func (s *search) story(f *found) counterexample.Story {
 	story := s.options.story(f.Property, f.Text)
 	story.Steps, story.Repeats = s.stepsOf(f.nodes, f.last), f.repeats

@@ -35,7 +35,6 @@ func (c *Case) call(ctx context.Context) (fields, error) {
 	return c.callSync(ctx)
 }
 
-// about returns the object that the request is about.
 func (c *Case) about(field string) (*object.Object, error) {
 	raw := c.spec.Request.Parent
 	if field == "object" {
@@ -47,7 +46,6 @@ func (c *Case) about(field string) (*object.Object, error) {
 	return c.target.complete("request."+field, raw, defaults{resource: c.target.resource(), name: defaultName, namespace: "default"})
 }
 
-// controllerObject is the controller in requests.
 func (c *Case) controllerObject(compiled json.RawMessage) json.RawMessage {
 	if c.spec.Request.Controller != nil {
 		return c.spec.Request.Controller

@@ -78,7 +78,6 @@ func (c *Case) fitting(all []target) []target {
 	})
 }
 
-// names reports whether the case names a controller.
 func (c *Case) names(of *workspace.Controller) bool {
 	return c.spec.Controller == of.Object.Name() || strings.EqualFold(c.spec.Controller, of.String())
 }
@@ -155,7 +154,6 @@ func (s subject) is(resource object.Resource) bool {
 		(s.apiVersion == "" || object.GroupOf(s.apiVersion) == resource.Group)
 }
 
-// isReviewed reports whether a webhook reviews the kind.
 func (s subject) isReviewed(by *admission.Webhook, kinds *workspace.Kinds) bool {
 	if s.kind == "" || s.apiVersion == "" {
 		return true

@@ -23,7 +23,6 @@ func (s *Server) Do(state *State, r *http.Request) (*State, *http.Response) {
 	return after, response.toHTTP(r)
 }
 
-// handle handles a request.
 func (s *Server) handle(state *State, req *request) (*State, response) {
 	switch {
 	case req.method == http.MethodGet && req.name == "":
@@ -98,7 +97,6 @@ type outcomeKey struct {
 	method, subresource, contentType, query, agent, body string
 }
 
-// write writes one object.
 func (s *Server) write(state *State, req *request) (*State, response) {
 	w := &write{request: req, server: s, phase: state.phase(req)}
 	if req.method == http.MethodPost && req.name == "" {

@@ -19,7 +19,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/kinds"
 )
 
-// put handles PUT.
 func (w *write) put() (*outcome, error) {
 	o, err := w.bodyObject()
 	if err != nil {
@@ -190,7 +189,6 @@ func hasSpecFinalizers(o *unstructured.Unstructured) bool {
 	return len(finalizers) > 0 && o.GetKind() == namespaces.Kind && o.GetAPIVersion() == namespaces.Version
 }
 
-// patch handles PATCH.
 func (w *write) patch() (*outcome, error) {
 	if !slices.Contains([]types.PatchType{types.JSONPatchType, types.MergePatchType, types.ApplyYAMLPatchType}, w.patchType()) {
 		return nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, w.method, w.groupResource(), w.name,

@@ -75,7 +75,6 @@ func (w *write) managed(live, o *unstructured.Unstructured) *unstructured.Unstru
 	return o
 }
 
-// store returns the outcome of a write that stores an object.
 func (w *write) store(code int, o *unstructured.Unstructured) (*outcome, error) {
 	stopTime(o)
 	fields, err := w.kind.Schema.Stored(o.Object)

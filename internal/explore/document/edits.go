@@ -166,7 +166,6 @@ func schemaOf(w *workspace.Workspace, o *object.Object) *spec.Schema {
 	return all[at].Schema
 }
 
-// edit returns the edit of a document.
 func (e *editSpec) edit(w *workspace.Workspace, objects []*object.Object) (world.Edit, error) {
 	given := 0
 	for _, is := range []bool{e.Patch != nil, e.Create != nil, e.Delete} {
@@ -197,7 +196,6 @@ func (e *editSpec) edit(w *workspace.Workspace, objects []*object.Object) (world
 	return world.Edit{Name: e.Name, Object: fitting[0].Ref().Identity(), Patch: e.Patch, Delete: e.Delete}, nil
 }
 
-// fits reports whether an object is meant.
 func (e *editedObject) fits(o *object.Object) bool {
 	return e == nil || (e.Kind == "" || e.Kind == o.Kind()) && (e.Namespace == "" || e.Namespace == o.Namespace()) &&
 		(e.Name == "" || e.Name == o.Name())
@@ -300,7 +298,6 @@ func isOptional(schema *spec.Schema, name string, value any) bool {
 	return declared && !isList
 }
 
-// edited returns the edit of a field.
 func edited(path []string, from, to any) world.Edit {
 	patch := to
 	for _, name := range slices.Backward(path) {

@@ -163,7 +163,6 @@ func (x *Exploration) bounds(bounds explore.Bounds) (explore.Bounds, error) {
 	return bounds, bounds.Check()
 }
 
-// controllers returns what is explored.
 func (x *Exploration) controllers(w *workspace.Workspace) []*workspace.Controller {
 	if len(x.chosen) > 0 {
 		return x.chosen

@@ -92,7 +92,6 @@ func (s *stepper) jobStatus(j jobCounts, set ...condition) write {
 	return s.setStatus(patch)
 }
 
-// jobEnd sets the conditions of a job that has ended.
 func (s *stepper) jobEnd(j jobCounts, ended, before, reason string) write {
 	patch := map[string]any{
 		"active": nil, "ready": 0, "succeeded": orAbsent(j.succeeded), "failed": orAbsent(j.failed),

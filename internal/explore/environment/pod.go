@@ -65,7 +65,6 @@ func (s *stepper) podStatus(phase string, ready bool) write {
 	})
 }
 
-// containers returns the states of the containers.
 func (s *stepper) containers(phase string, ready bool) []any {
 	list, _ := s.spec["containers"].([]any)
 	states := make([]any, 0, len(list))

@@ -40,7 +40,6 @@ type write = apiserver.Request
 // step adds a step of one or more writes, unless it is rejected or changes nothing.
 func (s *stepper) step(what string, writes ...write) { s.add(s.manager, what, false, writes) }
 
-// failure adds a step that is a failure.
 func (s *stepper) failure(what string, writes ...write) { s.add(s.manager, what, true, writes) }
 
 func (s *stepper) add(manager, what string, failure bool, writes []write) {
@@ -62,7 +61,6 @@ func (s *stepper) merge(patch map[string]any) write {
 	return apiserver.PatchOf(s.resource, s.object, "", patch)
 }
 
-// post posts to a subresource.
 func (s *stepper) post(subresource, body string) write {
 	return write{
 		Method: http.MethodPost, Resource: s.resource, Namespace: s.object.Namespace(), Name: s.object.Name(),
@@ -104,7 +102,6 @@ func (s *stepper) revision() string {
 	return s.object.Name() + "-" + strconv.FormatUint(uint64(sum.Sum32()), 36)
 }
 
-// condition is a condition to set.
 type condition struct {
 	name    string
 	true    bool
@@ -112,7 +109,6 @@ type condition struct {
 	message string
 }
 
-// conditions returns the conditions of the status with some set.
 func (s *stepper) conditions(set ...condition) []any {
 	have, _ := s.status["conditions"].([]any)
 	after := slices.Clone(have)

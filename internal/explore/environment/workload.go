@@ -135,7 +135,6 @@ func (s *stepper) readyDeployment(c counts) {
 	}
 }
 
-// deploymentStatus sets counts and conditions.
 func (s *stepper) deploymentStatus(c counts, late bool) write {
 	desired := number(s.spec, 1, "replicas")
 	progressing := condition{name: "Progressing", true: !late, reason: "ReplicaSetUpdated", message: `ReplicaSet "` + s.revision() +

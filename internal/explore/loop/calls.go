@@ -116,7 +116,6 @@ func (c *callRecorder) remembered(ctx context.Context, name string, request dige
 	return value, err
 }
 
-// comparedPart returns a response with all that is compared.
 func comparedPart(response any) any {
 	switch r := response.(type) {
 	case *hook.Response:

@@ -105,7 +105,6 @@ type version struct {
 	number string
 }
 
-// read returns what is stored.
 func (e *externalClient) read() (version, error) {
 	response, err := e.do(http.MethodGet, nil)
 	if err != nil {

@@ -148,7 +148,6 @@ func (p *Process) omit(format string, args ...any) {
 // Omissions says what of the programs is not explored, for reports.
 func (p *Process) Omissions() []string { return p.omissions }
 
-// findKinds finds the kinds that the process watches.
 func (p *Process) findKinds() {
 	for i := range p.programs.Compose {
 		if p.programs.Compose[i].Customize != nil {

@@ -247,7 +247,6 @@ type repeatable struct {
 	intents                map[uint64]bool
 }
 
-// madeCall is a call with its response.
 type madeCall struct {
 	call
 
@@ -358,7 +357,6 @@ func intentOf(about []byte, related []hook.Group) uint64 {
 	return maphash.Comparable(seed, [2]uint64{others, wanted})
 }
 
-// partsOf returns the parts of groups of objects.
 func partsOf(groups []hook.Group) [][]byte {
 	parts := [][]byte{[]byte("groups")}
 	for _, group := range groups {

@@ -165,7 +165,6 @@ func (p *Process) Step(ctx context.Context, run Run) Step {
 	return step
 }
 
-// endOf returns how the run of an item ended.
 func (s *session) endOf(item Item, outcome queue.Outcome, err error) *End {
 	end := &End{Outcome: outcome, Err: cmp.Or(err, s.observer.err)}
 	end.Panicked = failure.IsPanic(end.Err)

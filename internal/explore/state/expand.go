@@ -356,7 +356,6 @@ func (e *Space) effectOf(x Effect) uint32 {
 	}).id
 }
 
-// effectOn returns the effect of a change of what is stored.
 func effectOn(changed []Change) Effect {
 	if len(changed) == 0 {
 		return Effect{}

@@ -14,7 +14,6 @@ func (e *Space) requestOf(r *loop.Request) *Request {
 	return e.requests.add(append(k, r.Body...), func(id uint32) *Request { return &Request{id, *r} })
 }
 
-// begin returns the run of an item.
 func (e *Space) begin(item world.Item, seen *view) *run {
 	k := appendItem(key(nil).number(0).number(seen.id), item)
 	return e.runs.add(k, func(id uint32) *run { return &run{id: id, item: item, view: seen} })
@@ -42,7 +41,6 @@ func (r *run) exchanges() []loop.Exchange {
 	return all
 }
 
-// next returns what a run does next.
 func (w *Worker) next(r *run) *world.Step {
 	r.mu.Lock()
 	defer r.mu.Unlock()

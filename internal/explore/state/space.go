@@ -425,7 +425,6 @@ func (v *view) get(n *Name) *Version {
 	return nil
 }
 
-// objects returns the objects of a cache.
 func (v *view) objects() []*object.Object {
 	all := make([]*object.Object, len(v.versions))
 	for i, one := range v.versions {

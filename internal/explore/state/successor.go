@@ -387,7 +387,6 @@ func (e *Space) writersOf(before *writers, by any) *writers {
 	return known.(*writers)
 }
 
-// queuedBy returns what an event queues.
 func (w *Worker) queuedBy(p *process, next event) []world.Item {
 	own := p.events.ownWrites()
 	return w.onDelivery(p.view, delivery{version: next.id, own: w.eventsOf(own).id}, func(seen []*object.Object) []world.Item {
