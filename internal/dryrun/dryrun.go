@@ -48,20 +48,21 @@ func Run(ctx context.Context, o Options) Report {
 		o.Timeout = time.Minute
 	}
 	var report Report
-	if o.Program != "" {
-		c := Controller{Name: o.Program}
-		c.setError(o.planProgram(ctx, &c))
+	add := func(name string, plan func(into *Controller) error) {
+		c := Controller{Name: name}
+		if err := plan(&c); err != nil {
+			c.Error = newProblem(err)
+		}
 		report.Controllers = append(report.Controllers, c)
+	}
+	if o.Program != "" {
+		add(o.Program, func(into *Controller) error { return o.planProgram(ctx, into) })
 	}
 	for _, stored := range o.Controllers {
-		c := Controller{Name: nameOf(stored)}
-		c.setError(o.planController(ctx, stored, &c))
-		report.Controllers = append(report.Controllers, c)
+		add(nameOf(stored), func(into *Controller) error { return o.planController(ctx, stored, into) })
 	}
 	for _, declared := range o.Declared {
-		c := Controller{Name: nameOf(declared)}
-		c.setError(o.planManifest(ctx, declared, &c))
-		report.Controllers = append(report.Controllers, c)
+		add(nameOf(declared), func(into *Controller) error { return o.planManifest(ctx, declared, into) })
 	}
 	report.summarize()
 	report.hint(cliHint)

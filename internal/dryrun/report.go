@@ -37,12 +37,6 @@ type Refused struct {
 	Message string `json:"message"`
 }
 
-func (c *Controller) setError(err error) {
-	if err != nil {
-		c.Error = newProblem(err)
-	}
-}
-
 // Object is what would be done to one object.
 type Object struct {
 	Ref

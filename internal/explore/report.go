@@ -152,8 +152,9 @@ func (r *Report) notExplored(memo *loop.Memo) error {
 }
 
 // errNoCalls says what to check if nothing that happens concerns a controller.
-var errNoCalls = errors.New("no hook was called, so that nothing was explored: check that a controller selects the objects by their kind, " +
-	"namespace, labels and annotations, that it is not suspended, and that what makes a handler run (on, when) can happen within the bounds")
+var errNoCalls = errors.New("no hook was called, so that nothing was explored: check that a controller selects the objects by their " +
+	"kind, namespace, labels and annotations, that it is not suspended, and that what makes a handler run (on, when) can happen within " +
+	"the bounds")
 
 // slowCall is how long a call of a hook may take on average without a remark.
 const slowCall = 50 * time.Millisecond

@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/explore"
 	"github.com/setpoint-dev/setpoint/internal/explore/phrase"
 	"github.com/setpoint-dev/setpoint/internal/explore/world"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/schema"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
@@ -27,8 +28,7 @@ import (
 func (x *Exploration) notVaried(ctx context.Context, w *workspace.Workspace, o *explore.Options) []string {
 	var all []string
 	for _, one := range o.Objects {
-		sameKind := func(other *object.Object) bool { return other.GroupKind() == one.GroupKind() && other != one }
-		if len(x.spec.Objects) > 0 && x.manages(w, one) && !slices.ContainsFunc(o.Objects, sameKind) {
+		if len(x.spec.Objects) > 0 && x.manages(w, one) && len(lists.Filter(o.Objects, isOf(one.GroupKind()))) == 1 {
 			all = append(all, "a second "+one.Kind())
 		}
 		switch fields := unedited(o.Edits, schemaOf(w, one), one); {
@@ -39,13 +39,16 @@ func (x *Exploration) notVaried(ctx context.Context, w *workspace.Workspace, o *
 		}
 	}
 	for _, kind := range x.related(ctx, w, o.Objects) {
-		text := "related objects of kind " + kind.Kind + ", of which there is none"
-		is := func(one *object.Object) bool { return one.GroupKind() == kind.GroupKind() }
-		if !slices.ContainsFunc(o.Objects, is) && kind.GroupKind() != object.Namespaces.GroupKind() && !slices.Contains(all, text) {
-			all = append(all, text)
+		if !slices.ContainsFunc(o.Objects, isOf(kind.GroupKind())) && kind.GroupKind() != object.Namespaces.GroupKind() {
+			all = lists.Union(all, []string{"related objects of kind " + kind.Kind + ", of which there is none"})
 		}
 	}
 	return append(append(all, "the order of the writes of one response"), x.hooksThatStay(w)...)
+}
+
+// isOf returns a function that reports whether an object is of a kind.
+func isOf(kind object.GroupKind) func(*object.Object) bool {
+	return func(o *object.Object) bool { return o.GroupKind() == kind }
 }
 
 // hooksThatStay says which hooks are not restarted.

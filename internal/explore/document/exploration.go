@@ -310,8 +310,7 @@ func (x *Exploration) objects(ctx context.Context, w *workspace.Workspace) ([]*o
 	}
 	for _, c := range x.controllers(w) {
 		for _, sample := range w.SamplesOf(c) {
-			sameKind := func(o *object.Object) bool { return o.GroupKind() == sample.GroupKind() }
-			if !slices.ContainsFunc(all, sameKind) {
+			if !slices.ContainsFunc(all, isOf(sample.GroupKind())) {
 				all = append(all, sample)
 			}
 		}
@@ -320,11 +319,7 @@ func (x *Exploration) objects(ctx context.Context, w *workspace.Workspace) ([]*o
 		return nil, errors.New("objects: is empty, and the files have no samples of what the controllers manage")
 	}
 	for _, kind := range x.related(ctx, w, all) {
-		for _, sample := range w.Objects {
-			if sample.GroupKind() == kind.GroupKind() && !slices.Contains(all, sample) {
-				all = append(all, sample)
-			}
-		}
+		all = lists.Union(all, lists.Filter(w.Objects, isOf(kind.GroupKind())))
 	}
 	return all, nil
 }
@@ -386,7 +381,8 @@ func (x *Exploration) deletion(ctx context.Context, w *workspace.Workspace, main
 		if err != nil {
 			return nil, err
 		}
-		o.Edits = append(o.Edits, world.Edit{Name: one.String(), Object: one.Ref(), Create: world.Manifest{Object: begins}, Generated: true})
+		edit := world.Edit{Name: one.String(), Object: one.Ref(), Generated: true, Create: world.Manifest{Object: begins}}
+		o.Edits = append(o.Edits, edit)
 	}
 	o.Edits = append(o.Edits, x.departures(w, o.Objects)...)
 	o.Bounds = explore.Bounds{Edits: deletionEdits, Time: passTime(main), States: main.Bounds.States, Memory: main.Bounds.Memory,

@@ -81,7 +81,7 @@ func (s *stepper) runningJob(j jobCounts) {
 	s.failure("has a pod that fails", s.jobStatus(failed))
 }
 
-func (s *stepper) jobStatus(j jobCounts, set ...condition) write {
+func (s *stepper) jobStatus(j jobCounts, set ...condition) apiserver.Request {
 	patch := map[string]any{
 		"active": orAbsent(j.active), "ready": j.active, "succeeded": orAbsent(j.succeeded), "failed": orAbsent(j.failed), "terminating": 0,
 		"uncountedTerminatedPods": map[string]any{"succeeded": j.uncounted}, "startTime": apiserver.Epoch.Format(time.RFC3339),
@@ -92,7 +92,7 @@ func (s *stepper) jobStatus(j jobCounts, set ...condition) write {
 	return s.setStatus(patch)
 }
 
-func (s *stepper) jobEnd(j jobCounts, ended, before, reason string) write {
+func (s *stepper) jobEnd(j jobCounts, ended, before, reason string) apiserver.Request {
 	patch := map[string]any{
 		"active": nil, "ready": 0, "succeeded": orAbsent(j.succeeded), "failed": orAbsent(j.failed),
 		"conditions": s.conditions(condition{name: before, true: true, reason: reason}, condition{name: ended, true: true, reason: reason}),

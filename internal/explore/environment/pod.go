@@ -1,6 +1,10 @@
 package environment
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
+)
 
 // nodeName is the node of all pods.
 const nodeName = "node-0"
@@ -21,7 +25,7 @@ func pod(s *stepper) {
 	case !scheduled:
 		bind := s.post("binding", `{"apiVersion":"v1","kind":"Binding","metadata":{"name":"`+s.object.Name()+
 			`"},"target":{"kind":"Node","name":"`+nodeName+`"}}`)
-		s.add("kube-scheduler", "is scheduled", false, []write{bind})
+		s.add("kube-scheduler", "is scheduled", false, []apiserver.Request{bind})
 	case phase != "Running":
 		s.step("starts", s.podStatus("Running", false))
 	default:
@@ -52,7 +56,7 @@ func (s *stepper) terminatePod() {
 }
 
 // podStatus sets phase and readiness, and the states of the containers to match.
-func (s *stepper) podStatus(phase string, ready bool) write {
+func (s *stepper) podStatus(phase string, ready bool) apiserver.Request {
 	conditions := s.conditions(
 		condition{name: "Initialized", true: true},
 		condition{name: "Ready", true: ready},

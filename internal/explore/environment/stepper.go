@@ -34,21 +34,22 @@ func (s *stepper) decode() bool {
 	return err == nil
 }
 
-// write is a request of a step. It is made only if the ones before it succeeded.
-type write = apiserver.Request
-
 // step adds a step of one or more writes, unless it is rejected or changes nothing.
-func (s *stepper) step(what string, writes ...write) { s.add(s.manager, what, false, writes) }
+func (s *stepper) step(what string, writes ...apiserver.Request) {
+	s.add(s.manager, what, false, writes)
+}
 
-func (s *stepper) failure(what string, writes ...write) { s.add(s.manager, what, true, writes) }
+func (s *stepper) failure(what string, writes ...apiserver.Request) {
+	s.add(s.manager, what, true, writes)
+}
 
-func (s *stepper) add(manager, what string, failure bool, writes []write) {
+func (s *stepper) add(manager, what string, failure bool, writes []apiserver.Request) {
 	change := apiserver.Change{State: s.state, Name: what, Object: s.object.Ref().Identity(), Failure: failure}
 	s.steps = s.server.AppendChange(s.steps, change, manager, writes...)
 }
 
 // setStatus merges a patch into the status.
-func (s *stepper) setStatus(patch map[string]any) write {
+func (s *stepper) setStatus(patch map[string]any) apiserver.Request {
 	subresource := ""
 	if s.resource.Status {
 		subresource = "status"
@@ -57,19 +58,19 @@ func (s *stepper) setStatus(patch map[string]any) write {
 }
 
 // merge merges a patch into the object.
-func (s *stepper) merge(patch map[string]any) write {
+func (s *stepper) merge(patch map[string]any) apiserver.Request {
 	return apiserver.PatchOf(s.resource, s.object, "", patch)
 }
 
-func (s *stepper) post(subresource, body string) write {
-	return write{
+func (s *stepper) post(subresource, body string) apiserver.Request {
+	return apiserver.Request{
 		Method: http.MethodPost, Resource: s.resource, Namespace: s.object.Namespace(), Name: s.object.Name(),
 		Subresource: subresource, Body: []byte(body),
 	}
 }
 
 // remove deletes the object at once.
-func (s *stepper) remove() write {
+func (s *stepper) remove() apiserver.Request {
 	uid, now := types.UID(s.object.UID()), int64(0)
 	return apiserver.DeletionOf(s.resource, s.object, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid}, GracePeriodSeconds: &now,

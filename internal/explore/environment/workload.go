@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -64,7 +65,7 @@ func (s *stepper) observeDeployment(c counts) {
 }
 
 // unobserved restores the generation that the status was about: pods go on before the controller sees a new spec.
-func (s *stepper) unobserved() write {
+func (s *stepper) unobserved() apiserver.Request {
 	return s.setStatus(map[string]any{"observedGeneration": s.status["observedGeneration"]})
 }
 
@@ -135,7 +136,7 @@ func (s *stepper) readyDeployment(c counts) {
 	}
 }
 
-func (s *stepper) deploymentStatus(c counts, late bool) write {
+func (s *stepper) deploymentStatus(c counts, late bool) apiserver.Request {
 	desired := number(s.spec, 1, "replicas")
 	progressing := condition{name: "Progressing", true: !late, reason: "ReplicaSetUpdated", message: `ReplicaSet "` + s.revision() +
 		`" is progressing.`}
@@ -214,7 +215,7 @@ func (s *stepper) unavailable(desired int64) int64 {
 }
 
 // statefulSetStatus sets counts and revisions. The current revision is that of before an update.
-func (s *stepper) statefulSetStatus(c counts) write {
+func (s *stepper) statefulSetStatus(c counts) apiserver.Request {
 	current := text(s.status, "currentRevision")
 	if current == "" || c.updated == c.desired && c.all == c.desired && c.ready == c.all {
 		current = s.revision()
@@ -261,7 +262,7 @@ func (s *stepper) scaleReplicaSet(c counts) {
 	}
 }
 
-func (s *stepper) replicaSetStatus(c counts) write {
+func (s *stepper) replicaSetStatus(c counts) apiserver.Request {
 	return s.setStatus(map[string]any{
 		"observedGeneration": s.object.Generation(), "replicas": c.all, "fullyLabeledReplicas": orAbsent(c.all),
 		"readyReplicas": orAbsent(c.ready), "availableReplicas": orAbsent(c.ready),

@@ -144,5 +144,6 @@ func (e *externalClient) write(before version, after []byte) error {
 }
 
 func (e *externalClient) do(method string, body []byte) (Response, error) {
-	return e.transport.send(Request{Method: method, Target: ExternalKind.Path("", externalName), ContentType: "application/json", Body: body})
+	target := ExternalKind.Path("", externalName)
+	return e.transport.send(Request{Method: method, Target: target, ContentType: "application/json", Body: body})
 }

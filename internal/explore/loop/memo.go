@@ -239,11 +239,9 @@ func (m *Memo) checksVersions(name string) bool {
 // maxRepeatable is how many of the oldest calls of a hook are kept, and of the newest.
 const maxRepeatable = 100
 
-// repeatable are calls that were made: the oldest in their order, the newest, of which next is the oldest, and the first
-// with each intent.
+// repeatable are calls that were made: the oldest and the newest in their order, and the first with each intent.
 type repeatable struct {
 	oldest, newest, firsts []madeCall
-	next                   int
 	intents                map[uint64]bool
 }
 
@@ -274,8 +272,7 @@ func (m *Memo) keep(c call, r *remembered) {
 	case len(of.newest) < maxRepeatable:
 		of.newest = append(of.newest, made)
 	default:
-		of.newest[of.next] = made
-		of.next = (of.next + 1) % maxRepeatable
+		of.newest = append(of.newest[1:], made)
 	}
 }
 

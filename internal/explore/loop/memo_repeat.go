@@ -117,7 +117,7 @@ func (m *Memo) kept() []madeCall {
 
 // inTurn returns the oldest call, the newest, the second oldest, and so on.
 func (r *repeatable) inTurn() []madeCall {
-	made := slices.Concat(r.oldest, r.newest[r.next:], r.newest[:r.next])
+	made := slices.Concat(r.oldest, r.newest)
 	all := make([]madeCall, 0, len(made))
 	for len(made) > 0 {
 		all = append(all, made[0])

@@ -106,11 +106,9 @@ func (v *View) observed() []seenKind {
 
 // Get returns an object as the process sees it, or nil.
 func (v *View) Get(resource object.Resource, namespace, name string) *object.Object {
-	for _, kind := range v.observed() {
-		for _, o := range kind.objects {
-			if kind.resource == resource && o.Namespace() == namespace && o.Name() == name {
-				return o
-			}
+	for _, o := range (&View{kinds: v.observed()}).Seen(resource) {
+		if o.Namespace() == namespace && o.Name() == name {
+			return o
 		}
 	}
 	return nil

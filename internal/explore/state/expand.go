@@ -238,28 +238,21 @@ func (w *Worker) made(at *Contents, kind world.ActionKind, spends Budget, edits 
 	var all []move
 	raw := at.Raw()
 	for i, one := range edits {
-		after, err := w.edited(at, raw, one)
-		note(i, err)
-		if err != nil {
+		result, err := w.Server.Edit(raw, one)
+		after := at
+		if err == nil {
+			after = w.storedFrom(result)
+		}
+		if err == nil && after == at {
+			err = world.ErrUnchanged
+		}
+		if note(i, err); err != nil {
 			continue
 		}
 		a := action{kind: kind, name: w.nameOf(one.Object), text: one.Name}
 		all = append(all, move{a, after, Effect{Deviation: true, Resets: true}, spends})
 	}
 	return all
-}
-
-// edited returns what is stored after an edit.
-func (w *Worker) edited(at *Contents, raw *apiserver.State, one world.Edit) (*Contents, error) {
-	result, err := w.Server.Edit(raw, one)
-	if err != nil {
-		return nil, err
-	}
-	after := w.storedFrom(result)
-	if after == at {
-		return nil, world.ErrUnchanged
-	}
-	return after, nil
 }
 
 // interferenceWith returns what other clients may do with children.
