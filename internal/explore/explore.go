@@ -21,19 +21,8 @@ import (
 )
 
 // Explore searches the states of the controllers. It returns what it has found when the context ends.
-func Explore(ctx context.Context, options Options) (report *Report, err error) {
-	report, err = Guarded(func() (*Report, error) { return explore(ctx, options) })
-	if err == nil && ctx.Err() == nil {
-		err = report.notExplored(options.Memo)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return report, nil
-}
-
-// explore is Explore without a guard.
-func explore(ctx context.Context, options Options) (*Report, error) {
+func Explore(ctx context.Context, options Options) (result *Report, err error) {
+	defer recoverInto(&err)
 	report, err := exploreWithin(ctx, &options)
 	if err != nil {
 		return nil, err
@@ -67,6 +56,11 @@ func explore(ctx context.Context, options Options) (*Report, error) {
 		report.Suggested = nil
 	}
 	report.addHooks(&options)
+	if ctx.Err() == nil {
+		if err := report.notExplored(options.Memo); err != nil {
+			return nil, err
+		}
+	}
 	return report, nil
 }
 

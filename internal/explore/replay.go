@@ -27,12 +27,8 @@ type Replayed struct {
 
 // Replay makes the steps of a story. The objects, edits and invariants are those of the story, the rest of the
 // options is that of today.
-func Replay(ctx context.Context, options Options, story counterexample.Story) (*Replayed, error) {
-	return Guarded(func() (*Replayed, error) { return follow(ctx, options, story) })
-}
-
-// follow is Replay without a guard.
-func follow(ctx context.Context, options Options, story counterexample.Story) (*Replayed, error) {
+func Replay(ctx context.Context, options Options, story counterexample.Story) (result *Replayed, err error) {
+	defer recoverInto(&err)
 	s, err := replayed(options, &story)
 	if err != nil {
 		return nil, err

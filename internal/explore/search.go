@@ -157,19 +157,16 @@ func (s *search) expandAll(ctx context.Context, ids []uint32) (int, error) {
 	began := time.Now()
 	for _, w := range s.workers {
 		all.Go(func() {
-			_, err := Guarded(func() (any, error) {
-				for ctx.Err() == nil && w.Err == nil && time.Since(began) < pace {
-					i := next.Add(1) - 1
-					if i >= int64(len(ids)) {
-						break
-					}
-					if n := &s.Nodes[ids[i]]; !n.Expanded {
-						results[i] = w.Expand(s.Unpack(n.State))
-					}
+			defer recoverInto(&w.Err)
+			for ctx.Err() == nil && w.Err == nil && time.Since(began) < pace {
+				i := next.Add(1) - 1
+				if i >= int64(len(ids)) {
+					break
 				}
-				return w, nil
-			})
-			w.Err = cmp.Or(err, w.Err)
+				if n := &s.Nodes[ids[i]]; !n.Expanded {
+					results[i] = w.Expand(s.Unpack(n.State))
+				}
+			}
 		})
 	}
 	all.Wait()
@@ -184,15 +181,12 @@ func (s *search) expandAll(ctx context.Context, ids []uint32) (int, error) {
 	return done, nil
 }
 
-// Guarded runs a part of a search and returns a panic in it as an error, because a defect of ours must not take the
-// other tests of a run with it. The states are whole nevertheless: all locks are deferred.
-func Guarded[T any](do func() (T, error)) (result T, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = failure.FromPanic("internal error in Setpoint", value)
-		}
-	}()
-	return do()
+// recoverInto makes a panic an error, because a defect of ours must not take the other tests of a run with it. The states are
+// whole nevertheless: all locks are deferred.
+func recoverInto(err *error) {
+	if value := recover(); value != nil {
+		*err = failure.FromPanic("internal error in Setpoint", value)
+	}
 }
 
 func (s *search) failure() error {
