@@ -116,7 +116,11 @@ func (o Options) planProgram(ctx context.Context, into *Controller) error {
 
 // planCompiled runs a compiled controller, and releases it.
 func (o Options) planCompiled(ctx context.Context, compiled *manager.Compiled, into *Controller) error {
-	r, err := start(o.Manager, compiled, o.Selection.listNamespace())
+	namespace := o.Selection.Namespace
+	if o.Selection.AllNamespaces {
+		namespace = ""
+	}
+	r, err := start(o.Manager, compiled, namespace)
 	if err != nil {
 		return err
 	}

@@ -29,14 +29,6 @@ type Selection struct {
 	AllNamespaces bool
 }
 
-// listNamespace returns the namespace to list; empty for all.
-func (c Selection) listNamespace() string {
-	if c.AllNamespaces {
-		return ""
-	}
-	return c.Namespace
-}
-
 // configMaps returns the ConfigMaps in files, which may hold the code of inline hooks.
 func (c Selection) configMaps() []*object.Object {
 	var all []*object.Object

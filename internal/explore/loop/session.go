@@ -31,7 +31,7 @@ type session struct {
 	observer *observer
 	// outages are those that the process has heard of.
 	outages []Outage
-	// ends end the watches of indexes, and release the memory that functions share.
+	// ends close the controllers, end the watches of indexes, and release the memory that functions share.
 	ends []func()
 }
 
@@ -42,7 +42,6 @@ type worker struct {
 	run func(context.Context, Item) queue.Outcome
 	// relate makes related objects known; nil if there are none.
 	relate func(context.Context, queue.Key) error
-	close  func()
 }
 
 // observer keeps the error of the latest run, and ignores all else.
@@ -70,11 +69,18 @@ func (p *Process) open(view *View, clock func() time.Time) *session {
 	s.cache = cache.NewManual(s)
 	s.index(p.programs)
 	options := queue.Options{Now: clock, Random: func() float64 { return 0 }}
-	for i := range p.programs.Compose {
-		s.addCompose(p.newComposite(s, i, options), p.programs.Compose[i].Customize != nil)
+	for i, program := range p.programs.Compose {
+		c := p.newComposite(s, i, options)
+		w := worker{Base: c.Base, run: func(ctx context.Context, item Item) queue.Outcome { return c.RunItem(ctx, item.Item) }}
+		if program.Customize != nil {
+			w.relate = c.Relate
+		}
+		s.workers, s.ends = append(s.workers, w), append(s.ends, c.Close)
 	}
 	for i := range p.programs.Handle {
-		s.addHandle(p.newHandler(s, i, options))
+		c := p.newHandler(s, i, options)
+		run := func(ctx context.Context, item Item) queue.Outcome { return c.RunItem(ctx, item.Item, item.events) }
+		s.workers, s.ends = append(s.workers, worker{Base: c.Base, run: run}), append(s.ends, c.Close)
 	}
 	s.cache.List()
 	s.cache.Observe(view.writes)
@@ -82,12 +88,20 @@ func (p *Process) open(view *View, clock func() time.Time) *session {
 	return s
 }
 
+// newComposite returns the controller of a program as it is compiled while kinds are not served.
 func (p *Process) newComposite(s *session, i int, options queue.Options) *composite.Controller {
-	return composite.New(s.compose(p.programs.Compose[i]), composite.Tools{Tools: p.tools(s, options)})
+	program := p.programs.Compose[i]
+	program.Children = markUnserved(s, program.Children, func(r *plan.Rule) *object.Resource { return &r.Resource })
+	return composite.New(program, composite.Tools{Tools: p.tools(s, options)})
 }
 
+// newHandler returns the controller of a program as it is compiled while kinds are not served.
 func (p *Process) newHandler(s *session, i int, options queue.Options) *handler.Controller {
-	return handler.New(s.handle(p.programs.Handle[i]), p.tools(s, options))
+	program, itself := p.programs.Handle[i], func(r *object.Resource) *object.Resource { return r }
+	program.Owns, program.Reads = markUnserved(s, program.Owns, itself), markUnserved(s, program.Reads, itself)
+	program.Writes = markUnserved(s, program.Writes, func(w *permit.Write) *object.Resource { return &w.Resource })
+	program.Related = markUnserved(s, program.Related, func(r *handler.Related) *object.Resource { return &r.Resource })
+	return handler.New(program, p.tools(s, options))
 }
 
 func (p *Process) tools(s *session, options queue.Options) controller.Tools {
@@ -122,24 +136,7 @@ func (s *session) deliver(e Event) {
 	s.cache.Deliver(e.Resource, e.Object, e.Deleted)
 }
 
-func (s *session) addCompose(c *composite.Controller, customizes bool) {
-	w := worker{Base: c.Base, close: c.Close, run: func(ctx context.Context, item Item) queue.Outcome { return c.RunItem(ctx, item.Item) }}
-	if customizes {
-		w.relate = c.Relate
-	}
-	s.workers = append(s.workers, w)
-}
-
-func (s *session) addHandle(c *handler.Controller) {
-	s.workers = append(s.workers, worker{Base: c.Base, close: c.Close, run: func(ctx context.Context, item Item) queue.Outcome {
-		return c.RunItem(ctx, item.Item, item.events)
-	}})
-}
-
 func (s *session) release() {
-	for _, w := range s.workers {
-		w.close()
-	}
 	for _, end := range slices.Backward(s.ends) {
 		end()
 	}
@@ -212,21 +209,6 @@ func (s *session) resolver(known resolver) resolver {
 
 // resolver finds a kind by its plural.
 type resolver = func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
-
-// compose returns a program as it is compiled while kinds are not served.
-func (s *session) compose(p composite.Program) composite.Program {
-	p.Children = markUnserved(s, p.Children, func(r *plan.Rule) *object.Resource { return &r.Resource })
-	return p
-}
-
-// handle returns a program as it is compiled while kinds are not served.
-func (s *session) handle(p handler.Program) handler.Program {
-	itself := func(r *object.Resource) *object.Resource { return r }
-	p.Owns, p.Reads = markUnserved(s, p.Owns, itself), markUnserved(s, p.Reads, itself)
-	p.Writes = markUnserved(s, p.Writes, func(w *permit.Write) *object.Resource { return &w.Resource })
-	p.Related = markUnserved(s, p.Related, func(r *handler.Related) *object.Resource { return &r.Resource })
-	return p
-}
 
 // markUnserved returns what names kinds with a mark at those that are not served.
 func markUnserved[S ~[]T, T any](s *session, all S, kind func(*T) *object.Resource) S {
