@@ -108,7 +108,7 @@ func TestEditsThatAreNeverMade(t *testing.T) {
 		if report.Passed() == test.failed || (len(report.Unmade) == 0) != (test.want == "") {
 			t.Errorf("%s: passed %v, %v", name, report.Passed(), report.Unmade)
 		}
-		wantText(t, report.Text(), test.want)
+		wantText(t, report.String(), test.want)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestGeneratedEditsAreGuesses(t *testing.T) {
 	if !report.Passed() || len(report.Unmade) > 0 {
 		t.Errorf("%+v", report.Unmade)
 	}
-	wantText(t, report.Text(), "The API server refuses these generated edits: spec.size from 2 to 9 (")
+	wantText(t, report.String(), "The API server refuses these generated edits: spec.size from 2 to 9 (")
 }
 
 // TestRefusalsInAPart shows that a search that ends early does not fail because of an edit that may be possible later.
@@ -144,7 +144,7 @@ func TestRefusalsInAPart(t *testing.T) {
 		o.Edits, o.Bounds = []world.Edit{editOf("an edit", test.spec), editOf("another", map[string]any{"size": 1})}, explore.Bounds{Edits: 2, States: 20}
 		report := run(t, o)
 		if report.Cut == "" || len(report.Unmade) != 1 || report.Passed() != test.passed {
-			t.Errorf("%s: %s", name, report.Text())
+			t.Errorf("%s: %s", name, report.String())
 		}
 	}
 }

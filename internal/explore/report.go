@@ -176,8 +176,8 @@ func (s *search) completeness() string {
 	return text
 }
 
-// Text returns the report for a terminal.
-func (r *Report) Text() string {
+// String returns the report for a terminal.
+func (r *Report) String() string {
 	var b strings.Builder
 	seconds := max(r.Seconds, 0.001)
 	fmt.Fprintf(&b, "Explored %d states and %d steps in %.1f s (%.0f states per second and core); %d hook calls.\n",

@@ -123,7 +123,7 @@ func run(t testing.TB, options explore.Options) *explore.Report {
 	}
 	report := must.Get(explore.Explore(t.Context(), options)).In(t)
 	if testing.Verbose() {
-		t.Log("\n" + report.Text())
+		t.Log("\n" + report.String())
 	}
 	return report
 }
@@ -136,7 +136,7 @@ func wantViolations(t *testing.T, report *explore.Report, want ...property.Prope
 		got = append(got, string(v.Property))
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("violated: %v, want %v\n%s", got, want, report.Text())
+		t.Errorf("violated: %v, want %v\n%s", got, want, report.String())
 	}
 }
 

@@ -181,11 +181,6 @@ func (c *Case) customize(ctx context.Context, parent *object.Object) (*hook.Cust
 	return p.Customize.Customize(ctx, &hook.CustomizeRequest{Controller: c.controllerObject(p.Object), Parent: parent.JSON()})
 }
 
-// responseError is an error of the hook, which a case may expect.
-type responseError struct{ error }
-
-func (e *responseError) Unwrap() error { return e.error }
-
 func (c *Case) callHandler(ctx context.Context) (fields, error) {
 	p, h, r := c.target.handle, c.target.handler, &c.spec.Request
 	o, err := c.about("object")

@@ -26,9 +26,9 @@ func encoded(value any) json.RawMessage {
 	return text
 }
 
-// writes returns what would be written of the children in words, such as "create ConfigMap example".
-func (c *Case) writes(parent *object.Object, children []*object.Object, response fields) ([]any, error) {
-	planned, err := c.target.plan(parent, children, response)
+// writes returns what would be written of children in words, such as "create ConfigMap example".
+func (c *Case) writes(parent *object.Object, observed []*object.Object, response fields) ([]any, error) {
+	planned, err := c.target.plan(parent, observed, response)
 	if err != nil {
 		return nil, &responseError{err}
 	}

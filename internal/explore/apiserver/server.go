@@ -178,11 +178,11 @@ func CreationOf(resource object.Resource, o *object.Object) Request {
 	return Request{Method: http.MethodPost, Resource: resource, Namespace: o.Namespace(), Body: o.JSON()}
 }
 
-// PatchOf returns the request with a JSON merge patch for an object.
-func PatchOf(resource object.Resource, o *object.Object, subresource string, patch map[string]any) Request {
+// PatchOf returns the request with changes of an object, as a JSON merge patch.
+func PatchOf(resource object.Resource, o *object.Object, subresource string, changes map[string]any) Request {
 	return Request{
 		Method: http.MethodPatch, Resource: resource, Namespace: o.Namespace(), Name: o.Name(), Subresource: subresource,
-		Type: types.MergePatchType, Body: encoded(patch),
+		Type: types.MergePatchType, Body: encoded(changes),
 	}
 }
 

@@ -196,14 +196,12 @@ func (x *Exploration) Options(ctx context.Context, w *workspace.Workspace, bound
 		return o, err
 	}
 	o.NotVaried = x.notVaried(ctx, w, &o)
-	for _, further := range []func(context.Context, *workspace.Workspace, *explore.Options) (*explore.Pass, error){x.pairs, x.deletion} {
-		pass, err := further(ctx, w, &o)
+	for _, further := range []func(context.Context, *workspace.Workspace, *explore.Options) ([]explore.Pass, error){x.pairs, x.deletion} {
+		passes, err := further(ctx, w, &o)
 		if err != nil {
 			return o, err
 		}
-		if pass != nil {
-			o.Passes = append(o.Passes, *pass)
-		}
+		o.Passes = append(o.Passes, passes...)
 	}
 	return o, nil
 }
@@ -363,9 +361,9 @@ const deletionEdits = 2
 // deletion returns the search of what a deletion might depend on: objects are deleted, by themselves or with their
 // namespace, and leave what the controller selects, while kinds are no longer served and rights are revoked. It returns nil if
 // nothing is to be found: no controller keeps objects, or an author says that they stay.
-func (x *Exploration) deletion(ctx context.Context, w *workspace.Workspace, main *explore.Options) (*explore.Pass, error) {
+func (x *Exploration) deletion(ctx context.Context, w *workspace.Workspace, main *explore.Options) ([]explore.Pass, error) {
 	if !slices.ContainsFunc(x.controllers(w), (*workspace.Controller).Finalizes) || slices.Contains(x.spec.Unchecked, property.Finalized) {
-		return nil, nil //nolint:nilnil // There is none.
+		return nil, nil
 	}
 	moved, err := x.inNamespaceOfItsOwn(main.Objects)
 	if err != nil {
@@ -391,7 +389,7 @@ func (x *Exploration) deletion(ctx context.Context, w *workspace.Workspace, main
 		return slices.Contains([]property.Property{property.Deterministic, property.Finalized, property.Valid, property.Settles}, p) &&
 			!slices.Contains(x.spec.Unchecked, p)
 	})
-	return &explore.Pass{Name: "Deletion was explored " + circumstances(dependencies), Options: o}, nil
+	return []explore.Pass{{Name: "Deletion was explored " + circumstances(dependencies), Options: o}}, nil
 }
 
 // circumstances says in which circumstances objects are deleted.
@@ -555,9 +553,9 @@ func unmatch(metadata map[string]any, field string, s labels.Selector) {
 // pairs returns the search of two objects of each kind that is managed: the hook may give their children one name, or mix up
 // what it knows of them. It returns nil if an author says what the objects are. The bounds are small, since two objects that
 // have something in common are explored together.
-func (x *Exploration) pairs(ctx context.Context, w *workspace.Workspace, main *explore.Options) (*explore.Pass, error) {
+func (x *Exploration) pairs(ctx context.Context, w *workspace.Workspace, main *explore.Options) ([]explore.Pass, error) {
 	if len(x.spec.Objects) > 0 {
-		return nil, nil //nolint:nilnil // There is none.
+		return nil, nil
 	}
 	two := *x
 	var names []string
@@ -585,8 +583,9 @@ func (x *Exploration) pairs(ctx context.Context, w *workspace.Workspace, main *e
 	}
 	o.Unchecked, o.Bounds = main.Unchecked, main.Bounds
 	o.Bounds.Edits, o.Bounds.Crashes, o.Bounds.Faults, o.Bounds.Time = min(main.Bounds.Edits, 1), 0, 0, passTime(main)
-	return &explore.Pass{Name: fmt.Sprintf("With %s besides, at most %s, without crashes and faults",
-		strings.Join(names, " and "), phrase.Count(o.Bounds.Edits, "edit")), Options: o}, nil
+	name := fmt.Sprintf("With %s besides, at most %s, without crashes and faults", strings.Join(names, " and "),
+		phrase.Count(o.Bounds.Edits, "edit"))
+	return []explore.Pass{{Name: name, Options: o}}, nil
 }
 
 // manages reports whether objects are reconciled, and not only read.
