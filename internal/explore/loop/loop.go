@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -82,21 +83,13 @@ func NewProcess(programs Programs, options Options) (*Process, error) {
 		return nil, err
 	}
 	p.writer = apply.New(client, apply.Options{Parallel: 1})
-	p.prepare(programs)
+	p.programs.Compose = lists.Map(programs.Compose, p.prepareCompose)
+	p.programs.Handle = lists.Map(programs.Handle, p.prepareHandle)
 	p.findKinds()
 	return p, nil
 }
 
-// prepare wraps the hooks and leaves out what cannot be explored.
-func (p *Process) prepare(programs Programs) {
-	for _, program := range programs.Compose {
-		p.programs.Compose = append(p.programs.Compose, p.prepareCompose(program))
-	}
-	for _, program := range programs.Handle {
-		p.programs.Handle = append(p.programs.Handle, p.prepareHandle(program))
-	}
-}
-
+// prepareCompose wraps the hooks and leaves out what cannot be explored.
 func (p *Process) prepareCompose(program composite.Program) composite.Program {
 	program.DeletionLimit = nil // Nothing is held.
 	p.omitAccount(program.Name, &program.Account)

@@ -387,22 +387,22 @@ func (e *Space) writersOf(before *writers, by any) *writers {
 	return known.(*writers)
 }
 
+// queuedBy returns what an event queues.
 func (w *Worker) queuedBy(p *process, next event) []world.Item {
-	own := p.events.ownWrites()
-	return w.onDelivery(p.view, delivery{version: next.id, own: w.eventsOf(own).id}, func(seen []*object.Object) []world.Item {
-		return w.Process.Deliver(seen, writesOf(own), world.Event{Object: next.Object, Deleted: next.Gone})
-	})
+	return w.onDelivery(p, delivery{version: next.id}, world.Event{Object: next.Object, Deleted: next.Gone}, w.Process.Deliver)
 }
 
 // queuedByWrite returns what an own write queues whose event is still to come.
 func (w *Worker) queuedByWrite(p *process, coming event, wrote world.Event) []world.Item {
-	own := p.events.ownWrites()
-	k := delivery{version: coming.id, own: w.eventsOf(own).id, writer: w.writersOf(nil, wrote.Writer).id}
-	return w.onDelivery(p.view, k, func(seen []*object.Object) []world.Item { return w.Process.Observe(seen, writesOf(own), wrote) })
+	k := delivery{version: coming.id, writer: w.writersOf(nil, wrote.Writer).id}
+	return w.onDelivery(p, k, wrote, w.Process.Observe)
 }
 
-// onDelivery returns what is queued by something that reaches a cache.
-func (w *Worker) onDelivery(v *view, k delivery, deliver func(seen []*object.Object) []world.Item) []world.Item {
+// onDelivery returns what is queued by something that reaches a cache, beside the own writes that it has.
+func (w *Worker) onDelivery(p *process, k delivery, e world.Event, deliver func(seen []*object.Object, own []world.Event,
+	e world.Event) []world.Item) []world.Item {
+	own, v := p.events.ownWrites(), p.view
+	k.own = w.eventsOf(own).id
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	items, known := v.delivered[k]
@@ -410,7 +410,7 @@ func (w *Worker) onDelivery(v *view, k delivery, deliver func(seen []*object.Obj
 		return items
 	}
 	w.Computed.Deliveries.Add(1)
-	items = deliver(v.objects())
+	items = deliver(v.objects(), writesOf(own), e)
 	if v.delivered == nil {
 		v.delivered = map[delivery][]world.Item{}
 	}
