@@ -67,10 +67,7 @@ func (x *Exploration) hooksThatStay(w *workspace.Workspace) []string {
 
 // unedited returns the fields of an object, or of its schema, that no edit changes.
 func unedited(edits []world.Edit, schema *spec.Schema, of *object.Object) []string {
-	fields, err := object.Decode(of.JSON())
-	if err != nil {
-		return nil
-	}
+	fields := object.DecodeOrEmpty(of.JSON())
 	edited := map[string][]string{}
 	for _, e := range edits {
 		if e.Object == of.Ref().Identity() {

@@ -47,9 +47,10 @@ func (e *Environment) Steps(state *apiserver.State) []apiserver.Change {
 		}
 		s := &stepper{server: e.server, state: state, object: o, manager: next.manager}
 		s.resource, _ = e.server.Resource(o.GroupKind())
-		if s.decode() {
-			next.steps(s)
-		}
+		fields := object.DecodeOrEmpty(o.JSON())
+		s.spec, _ = fields["spec"].(map[string]any)
+		s.status, _ = fields["status"].(map[string]any)
+		next.steps(s)
 		steps = append(steps, s.steps...)
 	}
 	return steps

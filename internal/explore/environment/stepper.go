@@ -26,14 +26,6 @@ type stepper struct {
 	steps    []apiserver.Change
 }
 
-// decode reads the object; a stored one is always valid.
-func (s *stepper) decode() bool {
-	fields, err := object.Decode(s.object.JSON())
-	s.spec, _ = fields["spec"].(map[string]any)
-	s.status, _ = fields["status"].(map[string]any)
-	return err == nil
-}
-
 // step adds a step of one or more writes, unless it is rejected or changes nothing.
 func (s *stepper) step(what string, writes ...apiserver.Request) {
 	s.add(s.manager, what, false, writes)

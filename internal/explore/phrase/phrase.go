@@ -70,7 +70,7 @@ func Message(body []byte) string {
 }
 
 // JSON returns the JSON of a decoded value, with sorted members.
-func JSON(value any) []byte {
+func JSON(value any) json.RawMessage {
 	data, err := json.Marshal(value)
 	if err != nil {
 		panic("encode: " + err.Error()) // It was decoded from JSON.

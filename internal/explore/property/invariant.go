@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/explore/phrase"
 	"github.com/setpoint-dev/setpoint/internal/explore/world"
 	"github.com/setpoint-dev/setpoint/internal/expression"
 	"github.com/setpoint-dev/setpoint/internal/lists"
@@ -138,15 +139,6 @@ func listsOf(stored *apiserver.State) map[string]any {
 	return map[string]any{"parents": parents, "children": children, "objects": objects}
 }
 
-// document returns the lists as one JSON object.
-func document(stored *apiserver.State) json.RawMessage {
-	text, err := json.Marshal(listsOf(stored))
-	if err != nil {
-		panic("encode objects: " + err.Error()) // They are JSON.
-	}
-	return text
-}
-
 // Broken returns the invariants on states that do not hold; at rest those on rest.
 func (s Set) Broken(stored *apiserver.State, rest bool) []Finding {
 	var all []Finding
@@ -166,7 +158,7 @@ func (s Set) Broken(stored *apiserver.State, rest bool) []Finding {
 // BrokenStep returns the invariants on steps that one breaks.
 func (s Set) BrokenStep(before, after *apiserver.State) []Finding {
 	var all []Finding
-	values := map[string]any{"before": document(before), "after": document(after)}
+	values := map[string]any{"before": phrase.JSON(listsOf(before)), "after": phrase.JSON(listsOf(after))}
 	for _, c := range s {
 		if c.Step == "" {
 			continue
