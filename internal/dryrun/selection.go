@@ -3,7 +3,6 @@ package dryrun
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -204,11 +203,7 @@ func applyManifest(ctx context.Context, m *manager.Manager, resource object.Reso
 
 // mergeManifest merges a manifest into the stored object.
 func mergeManifest(stored, given *object.Object) (*object.Object, error) {
-	have, errHave := object.Decode(stored.JSON())
-	want, err := object.Decode(given.JSON())
-	if err := errors.Join(errHave, err); err != nil {
-		return nil, err
-	}
+	have, want := object.DecodeOrEmpty(stored.JSON()), object.DecodeOrEmpty(given.JSON())
 	metadata, _ := have["metadata"].(map[string]any)
 	for _, name := range [...]string{"labels", "annotations"} {
 		if added, has := object.FieldAt(want, "metadata", name).(map[string]any); has {

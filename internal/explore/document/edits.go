@@ -144,11 +144,7 @@ func (x *Exploration) edits(w *workspace.Workspace, objects []*object.Object) ([
 		return all, nil
 	}
 	for _, o := range objects {
-		generated, err := Generate(o, schemaOf(w, o), generatedEdits)
-		if err != nil {
-			return nil, fmt.Errorf("generate edits of %s: %w", o.Ref(), err)
-		}
-		for _, e := range generated {
+		for _, e := range Generate(o, schemaOf(w, o), generatedEdits) {
 			e.Generated = true
 			all = append(all, e)
 		}
@@ -203,14 +199,10 @@ func (e *editedObject) fits(o *object.Object) bool {
 
 // Generate returns edits that a user may make of an object's spec, or of the data that ConfigMaps and Secrets have in its
 // place: its numbers up and down, its booleans, texts and enums changed, optional fields removed, all back to what they
-// were, and its deletion. Values stay within the schema, which may be nil. The order depends on the arguments alone; at most so many edits
-// of fields are returned as the limit says,
-// with different fields first.
-func Generate(o *object.Object, schema *spec.Schema, limit int) ([]world.Edit, error) {
-	fields, err := object.Decode(o.JSON())
-	if err != nil {
-		return nil, err
-	}
+// were, and its deletion. Values stay within the schema, which may be nil. The order depends on the arguments alone; at most so
+// many edits of fields are returned as the limit says, with different fields first.
+func Generate(o *object.Object, schema *spec.Schema, limit int) []world.Edit {
+	fields := object.DecodeOrEmpty(o.JSON())
 	g, first := &generator{encoded: o.Kind() == secrets}, map[string]any{}
 	for _, name := range intents {
 		if intent, has := fields[name].(map[string]any); has {
@@ -233,7 +225,7 @@ func Generate(o *object.Object, schema *spec.Schema, limit int) ([]world.Edit, e
 	for i := range edits {
 		edits[i].Object = o.Ref().Identity()
 	}
-	return edits, nil
+	return edits
 }
 
 // intents are the fields with what users want of an object.
