@@ -92,10 +92,10 @@ func Explore(t testing.TB, app *setpoint.App, e Exploration) {
 		t.Fatalf("explore: %v", err)
 	}
 	if report.Passed() {
-		t.Log("\n" + report.Text())
+		t.Log("\n" + report.String())
 		return
 	}
-	t.Errorf("\n%s", report.Text())
+	t.Errorf("\n%s", report.String())
 	stories.save(t, report.Violations)
 }
 

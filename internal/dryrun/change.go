@@ -46,7 +46,6 @@ func dryRunPlan(ctx context.Context, r *run, p plan.Plan, desired []*object.Obje
 	return all
 }
 
-// createdNamespaces returns the namespaces that a plan creates.
 func createdNamespaces(p plan.Plan) map[string]bool {
 	created := map[string]bool{}
 	for _, stage := range p.Stages {
@@ -66,7 +65,6 @@ func changeOf(a plan.Action) Change {
 	}
 }
 
-// verb returns the action of a report.
 func verb(a plan.Action) string {
 	switch {
 	case a.Verb == plan.Apply && a.Before == nil:

@@ -23,8 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/composite"
-	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -182,7 +181,7 @@ func TestHints(t *testing.T) {
 	}
 }
 
-func TestProgramOf(t *testing.T) {
+func TestLoopOf(t *testing.T) {
 	deployments := object.Resource{Group: "apps", Version: "v1", Plural: "deployments", Kind: "Deployment", Namespaced: true}
 	one := dryRunOf(deployments)
 	two := dryRunOf(configMaps, deployments)
@@ -199,19 +198,15 @@ func TestProgramOf(t *testing.T) {
 		{two, "deployments", 0, "the controller does not manage that kind, only configmaps, deployments.apps"},
 		{two, "configmaps", 0, ""},
 	} {
-		got, err := programOf(c.of, c.kind, "shop")
-		if got != c.want || err != nil && err.Error() != c.err || err == nil && c.err != "" {
-			t.Errorf("%q: %d, %v, want %d, %s", c.kind, got, err, c.want, c.err)
+		got, err := c.of.loopOf(c.kind, "shop")
+		if err == nil && got != c.of.loops[c.want] || err != nil && err.Error() != c.err || err == nil && c.err != "" {
+			t.Errorf("%q: %v, %v, want %d, %s", c.kind, got, err, c.want, c.err)
 		}
 	}
 }
 
 func dryRunOf(parents ...object.Resource) *run {
-	r := &run{Compiled: &manager.Compiled{Compiled: &compile.Compiled{}}}
-	for _, parent := range parents {
-		r.Programs = append(r.Programs, composite.Program{Parent: parent})
-	}
-	return r
+	return &run{loops: lists.Map(parents, func(parent object.Resource) *loop { return &loop{kind: parent} })}
 }
 
 func TestDedupe(t *testing.T) {

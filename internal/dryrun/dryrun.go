@@ -6,6 +6,7 @@
 package dryrun
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,11 +15,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/plan"
-	"github.com/setpoint-dev/setpoint/internal/queue"
-	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // parallel is the number of concurrent objects.
@@ -47,20 +48,21 @@ func Run(ctx context.Context, o Options) Report {
 		o.Timeout = time.Minute
 	}
 	var report Report
-	if o.Program != "" {
-		c := Controller{Name: o.Program}
-		c.setError(o.planProgram(ctx, &c))
+	add := func(name string, plan func(into *Controller) error) {
+		c := Controller{Name: name}
+		if err := plan(&c); err != nil {
+			c.Error = newProblem(err)
+		}
 		report.Controllers = append(report.Controllers, c)
+	}
+	if o.Program != "" {
+		add(o.Program, func(into *Controller) error { return o.planProgram(ctx, into) })
 	}
 	for _, stored := range o.Controllers {
-		c := Controller{Name: nameOf(stored)}
-		c.setError(o.planController(ctx, stored, &c))
-		report.Controllers = append(report.Controllers, c)
+		add(nameOf(stored), func(into *Controller) error { return o.planController(ctx, stored, into) })
 	}
 	for _, declared := range o.Declared {
-		c := Controller{Name: nameOf(declared)}
-		c.setError(o.planManifest(ctx, declared, &c))
-		report.Controllers = append(report.Controllers, c)
+		add(nameOf(declared), func(into *Controller) error { return o.planManifest(ctx, declared, into) })
 	}
 	report.summarize()
 	report.hint(cliHint)
@@ -91,7 +93,6 @@ func (o Options) planManifest(ctx context.Context, declared *object.Object, into
 	return o.planController(ctx, completed, into)
 }
 
-// planController runs one controller.
 func (o Options) planController(ctx context.Context, declared *object.Object, into *Controller) error {
 	compiled, err := o.Manager.Compile(ctx, declared, o.Selection.configMaps()...)
 	if err != nil {
@@ -115,7 +116,11 @@ func (o Options) planProgram(ctx context.Context, into *Controller) error {
 
 // planCompiled runs a compiled controller, and releases it.
 func (o Options) planCompiled(ctx context.Context, compiled *manager.Compiled, into *Controller) error {
-	r, err := start(o.Manager, compiled, o.Selection.listNamespace())
+	namespace := o.Selection.Namespace
+	if o.Selection.AllNamespaces {
+		namespace = ""
+	}
+	r, err := start(o.Manager, compiled, namespace)
 	if err != nil {
 		return err
 	}
@@ -136,7 +141,7 @@ func (o Options) planCompiled(ctx context.Context, compiled *manager.Compiled, i
 			ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 			defer cancel()
 			s.callsOnly = o.CallsOnly
-			into.Objects[i] = s.plan(ctx, r)
+			into.Objects[i] = s.dryRun(ctx, r)
 			return nil
 		})
 	}
@@ -145,75 +150,80 @@ func (o Options) planCompiled(ctx context.Context, compiled *manager.Compiled, i
 	return nil
 }
 
-// suspended is the note of a suspended controller.
-const suspended = "suspended: nothing happens until it is resumed"
-
-// target is an object to run.
-type target struct {
-	program int
-	key     queue.Key
-	// manifest is the object in a file; nil for the stored one.
-	manifest  *object.Object
-	callsOnly bool
-	notes     []string
-	// err is why it cannot be run.
-	err error
-}
-
-// plan runs the controller for the object.
-func (s target) plan(ctx context.Context, r *run) Object {
-	resource := r.kinds()[s.program]
-	seen := Object{Ref: refOf(resource.Ref(s.key.Namespace, s.key.Name)), Notes: s.notes}
-	if s.err != nil {
-		seen.Error = newProblem(s.err)
-		return seen
-	}
-	do := s.planCompose
-	if r.isHandler(s.program) {
-		do = s.planHandlers
-	}
-	values := do(ctx, r, &seen)
-	ref, mask := seen.Ref, func(raw json.RawMessage) json.RawMessage { return values.JSON(raw, false) }
-	seen = redact.EachText(seen, values.Text, mask)
-	seen.Ref, seen.held = ref, redact.EachText(seen.held, values.Text, mask)
-	return seen
-}
-
-// planCompose calls the hook and sends its plan as dry runs. It returns the values of the Secrets that it has seen.
-func (s target) planCompose(ctx context.Context, r *run, into *Object) *redact.Values {
-	preview, err := r.composers[s.program].DryRun(ctx, s.key, s.manifest)
+// ForObject returns what a controller of a running process would do to an object now, or to the
+// object as a user would store it. It is the Plan of manager.Options.
+func ForObject(ctx context.Context, m *manager.Manager, controller string, ref object.Ref, edited json.RawMessage) (inspect.Plan, error) {
+	manifest, err := parseEdited(edited, ref)
 	if err != nil {
-		into.Error = newProblem(r.withWatchErr(ctx, err))
+		return inspect.Plan{}, err
 	}
-	if preview.Parent == nil {
-		return preview.Secrets
+	compiled, err := m.CompileNamed(ctx, controller)
+	if err != nil {
+		return inspect.Plan{}, err
 	}
-	into.Hook, into.Skipped = preview.Hook, preview.SkipReason
-	into.Changes = dryRunPlan(ctx, r, preview.Plan, into.setResponse(preview.Response))
-	into.markRemovals(preview.Removals)
-	if err := into.diffObject(ctx, r, r.kinds()[s.program], preview.Stored, preview.Parent); err != nil && into.Error == nil {
-		into.Error = newProblem(err)
+	r, err := start(m, compiled, "")
+	if err != nil {
+		return inspect.Plan{}, err
 	}
-	if preview.Held != nil {
-		var held Object
-		if err := held.diffObject(ctx, r, r.kinds()[s.program], preview.Stored, preview.Held); err != nil {
-			into.Error = newProblem(err)
+	defer r.Close()
+	if err := r.waitForSync(ctx, time.Minute); err != nil {
+		return inspect.Plan{}, err
+	}
+	l := r.loopFor(ref)
+	if l == nil {
+		return inspect.Plan{}, fmt.Errorf("%s does not manage this %s: %w", controller, ref.Kind.Kind, failure.ErrNotFound)
+	}
+	if served := l.kind.APIVersion(); manifest != nil && manifest.APIVersion() != served {
+		return inspect.Plan{}, fmt.Errorf("%s reads %s in version %s, and cannot plan for an edit in version %s",
+			controller, ref.Kind.Kind, served, manifest.APIVersion())
+	}
+	s := target{loop: l, key: objectKey(l.kind, ref.Namespace, ref.Name), manifest: manifest}
+	c := Controller{Name: controller, Objects: []Object{s.dryRun(ctx, r)}}
+	c.setController(r)
+	c.holdDeletions(r)
+	report := Report{Controllers: []Controller{c}}
+	report.summarize()
+	report.hint(processHint)
+	return report.model()
+}
+
+// parseEdited returns an object as a user would store it; nil for none.
+func parseEdited(edited json.RawMessage, ref object.Ref) (*object.Object, error) {
+	if edited == nil {
+		return nil, nil //nolint:nilnil // The stored object is planned.
+	}
+	o, err := object.Parse(edited)
+	if err != nil {
+		return nil, fmt.Errorf("plan for an edited %s: %w", ref.Kind.Kind, err)
+	}
+	if o.Name() != ref.Name || o.Namespace() != ref.Namespace {
+		return nil, fmt.Errorf("plan for %s: the edited object is %s", ref, o.Ref())
+	}
+	return o, nil
+}
+
+// model returns the report as text and JSON.
+func (r Report) model() (inspect.Plan, error) {
+	var text bytes.Buffer
+	if err := r.WriteText(&text, Style{Idle: true}); err != nil {
+		return inspect.Plan{}, err
+	}
+	data, err := json.Marshal(r)
+	return inspect.Plan{Text: text.String(), Report: data, Refs: r.refs()}, err
+}
+
+// refs returns all objects in the report without duplicates.
+func (r Report) refs() []object.Ref {
+	var all []Ref
+	for _, c := range r.Controllers {
+		for i := range c.Objects {
+			o := &c.Objects[i]
+			all = append(all, o.Ref)
+			for _, call := range o.Calls {
+				all = append(all, call.Unchanged...)
+			}
+			o.eachChange(func(c *Change) { all = append(all, c.Ref) })
 		}
-		into.held = held.Fields
 	}
-	return preview.Secrets
-}
-
-// diffObject returns the changes of the object itself.
-func (o *Object) diffObject(ctx context.Context, r *run, resource object.Resource, stored, wanted *object.Object) error {
-	if wanted.Digest() == stored.Digest() {
-		return nil
-	}
-	tried, err := r.updateObject(ctx, resource, stored, wanted)
-	if err != nil {
-		return fmt.Errorf("the API server rejects the update of %s: %w", stored.Ref(), err)
-	}
-	changes, err := plan.Compare(stored, tried)
-	o.Fields = fields(changes)
-	return err
+	return lists.Map(lists.Union(nil, all), Ref.ref)
 }

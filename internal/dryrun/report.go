@@ -2,8 +2,11 @@ package dryrun
 
 import (
 	"cmp"
+	"errors"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -34,24 +37,6 @@ type Refused struct {
 	Message string `json:"message"`
 }
 
-// setController copies what is known about the controller.
-func (c *Controller) setController(r *run) {
-	c.Notes = append(c.Notes, r.Notes...)
-	if r.Suspended {
-		c.Notes = append(c.Notes, suspended)
-	}
-	if r.Refused != nil {
-		c.Refused = &Refused{r.Refused.Reason, r.Refused.Error()}
-	}
-}
-
-// setError sets the error if there is one.
-func (c *Controller) setError(err error) {
-	if err != nil {
-		c.Error = newProblem(err)
-	}
-}
-
 // Object is what would be done to one object.
 type Object struct {
 	Ref
@@ -77,6 +62,44 @@ type Object struct {
 	// ResyncAfterSeconds is the delay of the next call that the hook chose; 0 for none.
 	ResyncAfterSeconds float64  `json:"resyncAfterSeconds,omitempty"`
 	Error              *Problem `json:"error,omitempty"`
+}
+
+// Call is one call of a handler and its result.
+type Call struct {
+	Handler string `json:"handler"`
+	// Reason is why the handler is called, such as "Update".
+	Reason string `json:"reason"`
+	// Since is when the call became due, if the object says so.
+	Since *time.Time `json:"since,omitempty"`
+	// DebounceSeconds is how long the object must be unchanged before the call.
+	DebounceSeconds float64 `json:"debounceSeconds,omitempty"`
+	// Attempt is the number of failed calls so far.
+	Attempt int `json:"attempt,omitempty"`
+	// ChangedFields are the changed fields in the request, if known.
+	ChangedFields []FieldChange `json:"changedFields,omitempty"`
+	// Called means that the handler was called: the rest is its response.
+	Called bool `json:"called"`
+	// Changes are changes of other objects, in order. Unchanged are applied objects that would not
+	// change.
+	Changes   []Change     `json:"changes,omitempty"`
+	Unchanged []Ref        `json:"unchanged,omitempty"`
+	Events    []hook.Event `json:"events,omitempty"`
+	// RetryAfterSeconds is the delay of the next retry that the handler chose.
+	RetryAfterSeconds float64 `json:"retryAfterSeconds,omitempty"`
+	// NotApplicable means that the handler does not handle the object as it is.
+	NotApplicable bool `json:"notApplicable,omitempty"`
+	// Error is why nothing would be written, except what the handler returned beside it. GaveUp means
+	// that there is no retry until the object changes.
+	Error  *Problem `json:"error,omitempty"`
+	GaveUp bool     `json:"gaveUp,omitempty"`
+}
+
+// Timer is a scheduled call of a handler.
+type Timer struct {
+	Handler string    `json:"handler"`
+	At      time.Time `json:"at"`
+	// IdleSeconds is how long the object must be unchanged before the call.
+	IdleSeconds float64 `json:"idleSeconds,omitempty"`
 }
 
 // Ref is an object.Ref as reports write it.
@@ -189,7 +212,6 @@ func (s *Summary) add(o *Object) {
 	})
 }
 
-// idle reports whether there is nothing to do.
 func (o Object) idle() bool {
 	return o.Error == nil && len(o.Calls)+len(o.Changes)+len(o.Fields) == 0 && !o.RecordChanged
 }
@@ -212,4 +234,59 @@ func (o *Object) setResponse(response *hook.Response) []*object.Object {
 
 func fields(changes []object.FieldChange) []FieldChange {
 	return lists.Map(changes, func(c object.FieldChange) FieldChange { return FieldChange{FieldChange: c} })
+}
+
+// newProblem returns the problem of an error. hint adds what to do.
+func newProblem(err error) *Problem {
+	p := &Problem{Message: err.Error(), fault: record.FaultOf(err)}
+	if response, ok := errors.AsType[*hook.MalformedError](err); ok {
+		p.Path = response.Path
+	}
+	if _, ok := errors.AsType[*compile.Refusal](err); ok {
+		p.Hint = "the controller is not accepted, so it does nothing"
+	}
+	return p
+}
+
+// cliHint returns a hint for the command line, which runs on the user's machine; running returns
+// one for a process.
+func cliHint(a inspect.Advice) string { return cmp.Or(a.LocalHelp, a.Help) }
+
+func processHint(a inspect.Advice) string { return a.Help }
+
+// hint adds a hint to each problem of the report.
+func (r *Report) hint(words func(inspect.Advice) string) {
+	r.eachProblem(func(p *Problem) { p.Hint = cmp.Or(p.Hint, words(inspect.AdviceFor(p.fault))) })
+}
+
+func (r *Report) eachProblem(visit func(*Problem)) {
+	see := func(p *Problem) {
+		if p != nil {
+			visit(p)
+		}
+	}
+	for _, c := range r.Controllers {
+		see(c.Error)
+		for i := range c.Objects {
+			o := &c.Objects[i]
+			see(o.Error)
+			for _, call := range o.Calls {
+				see(call.Error)
+			}
+			o.eachChange(func(c *Change) { see(c.Error) })
+		}
+	}
+}
+
+// eachChange visits the changes of other objects, by the object's hook and by its handlers.
+func (o *Object) eachChange(visit func(*Change)) {
+	all := [][]Change{o.Changes}
+	for _, call := range o.Calls {
+		all = append(all, call.Changes)
+	}
+	for _, changes := range all {
+		for i := range changes {
+			visit(&changes[i])
+		}
+	}
 }

@@ -8,16 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
-	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
-	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // run runs a controller that stores nothing: the API server receives its writes as dry runs.
@@ -25,44 +22,46 @@ type run struct {
 	*manager.Compiled
 	controller.Dependencies
 
-	composers []*composite.Controller
-	handlers  []*handler.Controller
-	// loops are both.
-	loops []loop
+	loops []*loop
 }
 
-// loop is a controller that does not run.
-type loop interface {
-	Objects() []*object.Object
-	Health() controller.Health
-	Close()
+// loop is a controller of one kind that does not run. One of compose and handle is set.
+type loop struct {
+	*controller.Base
+
+	kind object.Resource
+	// namespaces limit the objects of a namespaced kind; empty for all.
+	namespaces []string
+	compose    *composite.Controller
+	handle     *handler.Controller
+	close      func()
 }
 
-// observer ignores everything.
-type observer struct{}
-
-func (observer) Ran(record.Run)                                            {}
-func (observer) Deleted(record.Run)                                        {}
-func (observer) Handled(string, string, hook.Reason, time.Duration, error) {}
-func (observer) Event(*object.Object, hook.Event)                          {}
-func (observer) OwnEvent(*object.Object, hook.Event)                       {}
+// includes reports whether objects of a namespace are among those of the loop.
+func (l *loop) includes(namespace string) bool {
+	return namespace == "" || !l.kind.Namespaced || len(l.namespaces) == 0 || slices.Contains(l.namespaces, namespace)
+}
 
 // start starts a dry run for the objects of one namespace, or of all if it is empty. It shares the
 // caches of the Manager. Close ends it.
 func start(m *manager.Manager, compiled *manager.Compiled, namespace string) (*run, error) {
 	r := &run{Compiled: compiled, Dependencies: m.DryRunTools()}
-	r.Observer = observer{}
+	r.Observer = controller.Unobserved{}
 	if err := r.limit(namespace); err != nil {
 		r.Close()
 		return nil, err
 	}
-	for _, program := range r.Programs {
-		one := composite.New(program, composite.Dependencies{Dependencies: r.Dependencies})
-		r.composers, r.loops = append(r.composers, one), append(r.loops, one)
+	for _, p := range r.Programs {
+		c := composite.New(p, composite.Dependencies{Dependencies: r.Dependencies})
+		l := &loop{Base: c.Base, kind: p.Parent, compose: c, close: c.Close}
+		if p.Namespace != "" {
+			l.namespaces = []string{p.Namespace}
+		}
+		r.loops = append(r.loops, l)
 	}
-	for _, program := range r.Handlers {
-		one := handler.New(program, r.Dependencies)
-		r.handlers, r.loops = append(r.handlers, one), append(r.loops, one)
+	for _, p := range r.Handlers {
+		c := handler.New(p, r.Dependencies)
+		r.loops = append(r.loops, &loop{Base: c.Base, kind: p.Resource, namespaces: p.Namespaces, handle: c, close: c.Close})
 	}
 	return r, nil
 }
@@ -106,8 +105,8 @@ func (r *run) limit(namespace string) error {
 
 // Close ends the dry run.
 func (r *run) Close() {
-	for _, one := range r.loops {
-		one.Close()
+	for _, l := range r.loops {
+		l.close()
 	}
 	r.Compiled.Close()
 }
@@ -118,7 +117,7 @@ func (r *run) waitForSync(ctx context.Context, limit time.Duration) error {
 	defer cancel()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
-	for slices.ContainsFunc(r.loops, func(one loop) bool { return !one.Health().Synced }) {
+	for slices.ContainsFunc(r.loops, func(l *loop) bool { return !l.Health().Synced }) {
 		if err := r.watchErr(); err != nil {
 			return err
 		}
@@ -131,7 +130,6 @@ func (r *run) waitForSync(ctx context.Context, limit time.Duration) error {
 	return nil
 }
 
-// watchErr returns the error of a failing watch, if any.
 func (r *run) watchErr() error {
 	for _, stat := range r.Store.Stats() {
 		if stat.Err != nil {
@@ -149,30 +147,28 @@ func (r *run) withWatchErr(ctx context.Context, err error) error {
 	return err
 }
 
-// objects returns the stored objects that the controller manages.
-func (r *run) objects() []*object.Object { return lists.FlatMap(r.loops, loop.Objects) }
+// suspended is the note of a suspended controller.
+const suspended = "suspended: nothing happens until it is resumed"
 
-// isHandler reports whether program i is one of handlers.
-func (r *run) isHandler(i int) bool { return i >= len(r.Programs) }
-
-// includesNamespace reports whether program i includes objects of a namespace.
-func (r *run) includesNamespace(i int, namespace string) bool {
-	if namespace == "" || !r.kinds()[i].Namespaced {
-		return true
+// setController copies what is known about the controller.
+func (c *Controller) setController(r *run) {
+	c.Notes = append(c.Notes, r.Notes...)
+	if r.Suspended {
+		c.Notes = append(c.Notes, suspended)
 	}
-	if !r.isHandler(i) {
-		only := r.Programs[i].Namespace
-		return only == "" || only == namespace
+	if r.Refused != nil {
+		c.Refused = &Refused{r.Refused.Reason, r.Refused.Error()}
 	}
-	limits := r.Handlers[i-len(r.Programs)].Namespaces
-	return len(limits) == 0 || slices.Contains(limits, namespace)
 }
 
-// kinds returns the kind of the objects of each program.
-func (r *run) kinds() []object.Resource {
-	all := lists.Map(r.Programs, func(p composite.Program) object.Resource { return p.Parent })
-	all = append(all, lists.Map(r.Handlers, func(p handler.Program) object.Resource { return p.Resource })...)
-	return all
+// loopFor returns the loop of an object; nil for none.
+func (r *run) loopFor(ref object.Ref) *loop {
+	for _, l := range r.loops {
+		if l.kind.GroupKind() == ref.GroupKind() && l.includes(ref.Namespace) {
+			return l
+		}
+	}
+	return nil
 }
 
 // exceedsDeletionGuard reports whether the deletion guard would hold so many deletions.
@@ -181,8 +177,10 @@ func (r *run) exceedsDeletionGuard(removals int) bool {
 		return false
 	}
 	children := 0
-	for _, one := range r.composers {
-		children += one.CountChildren(false)
+	for _, l := range r.loops {
+		if l.compose != nil {
+			children += l.compose.CountChildren(false)
+		}
 	}
 	tally := plan.DeletionCount{Pending: removals, Children: children, Holding: r.HoldsDeletions}
 	if r.HoldsDeletions {

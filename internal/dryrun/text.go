@@ -1,9 +1,12 @@
 package dryrun
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/diff"
@@ -31,7 +34,7 @@ const (
 func (r Report) WriteText(w io.Writer, style Style) error {
 	p := &printer{style: style}
 	for _, c := range r.Controllers {
-		p.controller(c)
+		p.writeController(c)
 	}
 	p.line(0, "", "%s", r.Summary)
 	_, err := io.WriteString(w, p.text.String())
@@ -89,7 +92,7 @@ func (p *printer) line(level int, color, format string, args ...any) {
 	p.text.WriteString(text + "\n")
 }
 
-func (p *printer) controller(c Controller) {
+func (p *printer) writeController(c Controller) {
 	p.line(0, bold, "%s", c.Name)
 	if c.Refused != nil {
 		p.line(0, red, "not accepted: %s: %s", c.Refused.Reason, indent(c.Refused.Message, 0))
@@ -100,7 +103,7 @@ func (p *printer) controller(c Controller) {
 	}
 	p.problem(0, c.Error)
 	for _, o := range c.Objects {
-		p.object(o)
+		p.writeObject(o)
 	}
 	p.line(0, "", "")
 }
@@ -115,12 +118,11 @@ func (p *printer) problem(level int, problem *Problem) {
 	}
 }
 
-// indent indents the lines of a message.
 func indent(message string, level int) string {
 	return strings.ReplaceAll(message, "\n", "\n"+strings.Repeat("  ", level+1))
 }
 
-func (p *printer) object(o Object) {
+func (p *printer) writeObject(o Object) {
 	if o.idle() && !p.style.Idle {
 		return
 	}
@@ -142,10 +144,10 @@ func (p *printer) object(o Object) {
 		p.line(1, yellow, "note: %s", note)
 	}
 	for _, c := range o.Calls {
-		p.call(c)
+		p.writeCall(c)
 	}
 	for _, change := range o.Changes {
-		p.change(change)
+		p.writeChange(change)
 	}
 	if len(o.Fields) > 0 {
 		p.header("~", yellow, "itself", o.Fields)
@@ -161,7 +163,7 @@ func (p *printer) events(events []hook.Event) {
 	}
 }
 
-func (p *printer) change(c Change) {
+func (p *printer) writeChange(c Change) {
 	p.changeHeader(c)
 	if c.Held != "" {
 		p.line(3, yellow, "held: %s", c.Held)
@@ -175,7 +177,7 @@ func (p *printer) change(c Change) {
 func (p *printer) changeHeader(c Change) {
 	switch c.Action {
 	case "create":
-		shown, defaults := desired(c.Fields)
+		shown, defaults := readable(c.Fields)
 		p.header("+", green, fmt.Sprintf("%s  create", c.Ref), shown)
 		if defaults > 0 {
 			p.line(3, "", "  and %d more set by the API server", defaults)
@@ -193,7 +195,6 @@ func (p *printer) changeHeader(c Change) {
 	}
 }
 
-// parenthesize returns a reason in parentheses.
 func parenthesize(reason string) string {
 	if reason == "" {
 		return ""
@@ -206,22 +207,37 @@ const maxInlineWidth = 100
 
 // header writes a change and its fields. A single field may be in the same line.
 func (p *printer) header(sign, color, title string, fields []FieldChange) {
-	if len(fields) == 1 && !fields[0].multiline() && sign != "+" {
-		line := fmt.Sprintf("%s %s (%s)", sign, title, fields[0].withSign())
-		if len(line) <= maxInlineWidth {
-			p.line(1, color, "%s", line)
-			return
-		}
+	if sign != "+" && p.oneLine(sign, color, title, fields) {
+		return
 	}
 	p.line(1, color, "%s %s", sign, title)
 	for _, f := range fields {
-		p.field(f)
+		sign, color := f.sign()
+		if !f.multiline() {
+			p.line(3, color, "%s %s", sign, f)
+			continue
+		}
+		p.line(3, color, "%s %s:", sign, f.Path)
+		p.lines(f, true)
 	}
 }
 
-// desired returns the fields of a new object that are worth reading, and the number of defaults. It
+// oneLine writes a header with its only field in the same line, if that is short.
+func (p *printer) oneLine(sign, color, title string, fields []FieldChange) bool {
+	if len(fields) != 1 || fields[0].multiline() {
+		return false
+	}
+	line := fmt.Sprintf("%s %s (%s)", sign, title, fields[0].withSign())
+	if len(line) > maxInlineWidth {
+		return false
+	}
+	p.line(1, color, "%s", line)
+	return true
+}
+
+// readable returns the fields of a new object that are worth reading, and the number of defaults. It
 // leaves out names and owners.
-func desired(fields []FieldChange) (shown []FieldChange, defaults int) {
+func readable(fields []FieldChange) (shown []FieldChange, defaults int) {
 	for _, f := range fields {
 		switch {
 		case f.Path == "apiVersion", f.Path == "kind", f.Path == "metadata.name", f.Path == "metadata.namespace",
@@ -233,16 +249,6 @@ func desired(fields []FieldChange) (shown []FieldChange, defaults int) {
 		}
 	}
 	return shown, defaults
-}
-
-func (p *printer) field(f FieldChange) {
-	sign, color := f.sign()
-	if !f.multiline() {
-		p.line(3, color, "%s %s", sign, f)
-		return
-	}
-	p.line(3, color, "%s %s:", sign, f.Path)
-	p.lines(f, true)
 }
 
 func (f FieldChange) sign() (sign, color string) {
@@ -272,4 +278,113 @@ func (f FieldChange) String() string {
 		return f.Path + ": " + diff.Unescaped(f.From)
 	}
 	return f.Path + ": " + diff.Unescaped(f.From) + " -> " + diff.Unescaped(f.To)
+}
+
+// multiline reports whether a value is a string with several lines.
+func (f FieldChange) multiline() bool {
+	return slices.ContainsFunc([]json.RawMessage{f.From, f.To}, func(value json.RawMessage) bool {
+		return strings.Contains(strings.TrimSuffix(decodeString(value), "\n"), "\n")
+	})
+}
+
+func decodeString(value json.RawMessage) string {
+	var text string
+	_ = json.Unmarshal(value, &text) // Values of other types have no lines.
+	return text
+}
+
+// lines writes the differences of a multiline value.
+func (p *printer) lines(f FieldChange, colored bool) {
+	compared := diff.Texts(decodeString(f.From), decodeString(f.To))
+	for _, l := range compared.Lines {
+		color := ""
+		if colored {
+			color = map[rune]string{'-': red, '+': green}[l.Sign]
+		}
+		if l.Sign == '@' {
+			l.Sign = '…'
+		}
+		p.line(5, color, "%c %s", l.Sign, l.Text)
+	}
+	if compared.Truncated {
+		p.line(5, "", "…")
+	}
+}
+
+func (p *printer) writeCall(c Call) {
+	var notes []string
+	if c.Since != nil {
+		notes = append(notes, "since "+formatTime(*c.Since))
+	}
+	if c.Attempt > 0 {
+		notes = append(notes, fmt.Sprintf("after %d failed calls", c.Attempt))
+	}
+	if c.DebounceSeconds > 0 {
+		notes = append(notes, "debounced for "+formatSeconds(c.DebounceSeconds))
+	}
+	p.handlerCall(fmt.Sprintf("%s  %s%s", c.Handler, c.Reason, parenthesize(strings.Join(notes, ", "))), c.ChangedFields)
+	p.level += 2
+	for _, change := range c.Changes {
+		p.writeChange(change)
+	}
+	for _, ref := range c.Unchanged {
+		p.line(1, "", "= %s  unchanged", ref)
+	}
+	p.events(c.Events)
+	if c.NotApplicable {
+		p.line(1, "", ". not applicable until the object changes")
+	}
+	p.problem(1, c.Error)
+	p.retry(c)
+	p.level -= 2
+}
+
+func (p *printer) handlerCall(title string, fields []FieldChange) {
+	if p.oneLine(">", bold, title, fields) {
+		return
+	}
+	p.line(1, bold, "> %s", title)
+	for _, f := range fields {
+		if !f.multiline() {
+			p.line(3, "", "changed %s", f.withSign())
+			continue
+		}
+		p.line(3, "", "changed %s:", f.Path)
+		p.lines(f, false)
+	}
+}
+
+// retry writes when the call would be retried.
+func (p *printer) retry(c Call) {
+	switch {
+	case c.GaveUp:
+		p.line(1, "", ". no retry until the object changes")
+	case c.RetryAfterSeconds > 0:
+		p.line(1, "", ". retry after %s", formatSeconds(c.RetryAfterSeconds))
+	case c.Error != nil:
+		p.line(1, "", ". retry after a backoff")
+	}
+}
+
+// timers writes the state and the scheduled calls.
+func (p *printer) timers(o Object) {
+	if o.RecordChanged && len(o.Calls) == 0 {
+		p.line(1, yellow, "~ state of its handlers")
+	}
+	for _, handler := range o.GivenUp {
+		p.line(1, yellow, ". %s  gave up until the object changes", handler)
+	}
+	for _, t := range o.Timers {
+		idle := ""
+		if t.IdleSeconds > 0 {
+			idle = " if unchanged for " + formatSeconds(t.IdleSeconds)
+		}
+		p.line(1, "", ". %s  timer at %s%s", t.Handler, formatTime(t.At), idle)
+	}
+}
+
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+func formatSeconds(seconds float64) string {
+	return time.Duration(seconds * float64(time.Second)).String()
 }

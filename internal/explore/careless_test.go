@@ -100,7 +100,7 @@ func TestCarelessControllers(t *testing.T) {
 		options.Unchecked = []property.Property{property.SameEnd} // Both mistakes also make the end depend on the way.
 		report := run(t, options)
 		wantViolations(t, report, test.want)
-		wantText(t, report.Text(), test.text)
+		wantText(t, report.String(), test.text)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestAFinalizerThatStays(t *testing.T) {
 	options.Edits, options.Bounds = []world.Edit{deletion()}, explore.Bounds{Edits: 1}
 	report := run(t, options)
 	wantViolations(t, report, property.Finalized)
-	wantText(t, report.Text(), "Thing default/a is being deleted for ever; its finalizers: example.com/things")
+	wantText(t, report.String(), "Thing default/a is being deleted for ever; its finalizers: example.com/things")
 }
 
 // scripted is a process of one item, which makes one request and ends.
@@ -162,7 +162,7 @@ func TestAnIdleProcessMayCrash(t *testing.T) {
 	}}
 	report := s.explore(t, explore.Bounds{Crashes: 1}, property.Desired)
 	if !slices.ContainsFunc(report.Violations, func(v counterexample.Story) bool { return v.Property == property.SameEnd }) {
-		t.Errorf("a crash after the write was not explored: %s", report.Text())
+		t.Errorf("a crash after the write was not explored: %s", report.String())
 	}
 }
 
@@ -255,7 +255,7 @@ func (c creating) Moves(stored *apiserver.State) []apiserver.Change {
 		if stored.At(o.Ref()).Object != nil {
 			continue
 		}
-		after, err := c.server.Edit(stored, world.Edit{Object: o.Ref(), Create: o})
+		after, err := c.server.Edit(stored, world.Edit{Object: o.Ref(), Create: world.Manifest{Object: o}})
 		if err == nil {
 			moves = append(moves, apiserver.Change{Name: "is created", Object: o.Ref().Identity(), State: after})
 		}
@@ -277,7 +277,7 @@ func TestTheOrderOfEvents(t *testing.T) {
 	configMapOf := func(name string) *object.Object {
 		return apiservertest.Parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"`+name+`","namespace":"default"}}`)
 	}
-	options.Environment = creating{options.Server, []*object.Object{pod, configMapOf("b"), configMapOf("a")}}
+	options.Environment = creating{options.Server, []*object.Object{pod, configMapOf("b"), configMapOf("a")}}.Moves
 	run(t, options)
 	// The last name is that of the event; those before it are what the cache has.
 	want := "a b p, b, b a, b p, b p a, p, p b"

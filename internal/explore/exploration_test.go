@@ -263,7 +263,7 @@ func TestDeletionNeedsNothingElse(t *testing.T) {
 	})
 	report := run(t, options)
 	wantViolations(t, report)
-	wantText(t, report.Text(), "Deletion was explored while things.example.com/v1 is not served any more, parts.example.com/v1 is not served any more, parts.example.com/v1 may not be written any more, "+
+	wantText(t, report.String(), "Deletion was explored while things.example.com/v1 is not served any more, parts.example.com/v1 is not served any more, parts.example.com/v1 may not be written any more, "+
 		"plans.example.com/v1 is not served any more, plans.example.com/v1 may not be read any more, with the namespace, and after the object has left the selection: ")
 }
 
@@ -277,7 +277,7 @@ func TestDeletionThatNeedsAChild(t *testing.T) {
 	})
 	report := run(t, options)
 	wantViolations(t, report, property.Finalized)
-	wantText(t, report.Text(), "Thing explored/a is being deleted for ever")
+	wantText(t, report.String(), "Thing explored/a is being deleted for ever")
 }
 
 // TestAnEditOfTheOnlySample has no object of its own, although a second one is explored.
@@ -302,10 +302,10 @@ func exploreSamples(t *testing.T, nameOf func(parent string) string) *explore.Re
 func TestTwoOfEachKind(t *testing.T) {
 	report := exploreSamples(t, func(parent string) string { return "of-" + parent })
 	wantViolations(t, report)
-	wantText(t, report.Text(), "With Thing default/a-1 besides, at most 1 edit, without crashes and faults: ",
+	wantText(t, report.String(), "With Thing default/a-1 besides, at most 1 edit, without crashes and faults: ",
 		"Edits of spec.size of Thing default/a never changed anything.", "Without invariants nothing is said of the way",
 		"Not varied: the order of the writes of one response; what the hook at 127.0.0.1:")
 	report = exploreSamples(t, func(string) string { return "fixed" })
 	wantViolations(t, report, property.Reconciled)
-	wantText(t, report.Text(), "create ConfigMap default/fixed: it already exists and is owned by Thing a")
+	wantText(t, report.String(), "create ConfigMap default/fixed: it already exists and is owned by Thing a")
 }

@@ -70,12 +70,12 @@ func TestPodsThatEnd(t *testing.T) {
 		}
 	}
 	options := system(t, pod("Succeeded"))
-	options.Environment, options.Bounds = ending{options.Server}, explore.Bounds{Faults: 1, Crashes: 1}
+	options.Environment, options.Bounds = ending{options.Server}.Moves, explore.Bounds{Faults: 1, Crashes: 1}
 	report := run(t, options)
 	wantViolations(t, report)
-	wantText(t, report.Text(), "It comes to rest only as long as no pod ends")
+	wantText(t, report.String(), "It comes to rest only as long as no pod ends")
 	options = system(t, pod("Pod"))
-	options.Environment = ending{options.Server}
+	options.Environment = ending{options.Server}.Moves
 	wantViolations(t, run(t, options), property.Settles, property.NoRecreate)
 }
 
@@ -123,10 +123,10 @@ func TestLimits(t *testing.T) {
 	few := options()
 	few.Bounds.States = 500
 	report := run(t, few)
-	wantText(t, report.Text(), "the limit of states is reached (500)", "everything with at most 0 of edits, crashes and faults; with 1 of edits")
+	wantText(t, report.String(), "the limit of states is reached (500)", "everything with at most 0 of edits, crashes and faults; with 1 of edits")
 	soon := options()
 	soon.Memo, soon.Bounds.Time = nil, time.Nanosecond // Without a memo, no calls are counted.
-	wantText(t, run(t, soon).Text(), "the time is over (1ns)", "to a depth of 0 steps")
+	wantText(t, run(t, soon).String(), "the time is over (1ns)", "to a depth of 0 steps")
 	soon = options()
 	soon.Bounds.Time = time.Nanosecond
 	if _, err := explore.Explore(t.Context(), soon); err == nil || err.Error() != "no hook was called, so that nothing was explored: the time is over (1ns)" {
@@ -134,11 +134,11 @@ func TestLimits(t *testing.T) {
 	}
 	small := options()
 	small.Memo, small.Bounds.Memory = nil, 1
-	wantText(t, run(t, small).Text(), "the limit of memory is reached")
+	wantText(t, run(t, small).String(), "the limit of memory is reached")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	interrupted := must.Get(explore.Explore(ctx, options())).In(t)
-	wantText(t, interrupted.Text(), "it was interrupted")
+	wantText(t, interrupted.String(), "it was interrupted")
 }
 
 // TestAnInterruption shows that a report has what was found when a hook was called last.
@@ -156,7 +156,7 @@ func TestAnInterruption(t *testing.T) {
 	options.Edits, options.Bounds = []world.Edit{editOf("one", map[string]any{"size": 1})}, explore.Bounds{Edits: 1}
 	report := must.Get(explore.Explore(ctx, options)).In(t)
 	wantViolations(t, report)
-	wantText(t, report.Text(), "Not all within the bounds was explored: it was interrupted.", "No violation in what was explored: Deterministic, Valid.")
+	wantText(t, report.String(), "Not all within the bounds was explored: it was interrupted.", "No violation in what was explored: Deterministic, Valid.")
 }
 
 func TestBadOptions(t *testing.T) {
@@ -195,16 +195,11 @@ func TestNoCallsAreAnError(t *testing.T) {
 	}
 }
 
-// broken is an environment with a defect.
-type broken struct{ world.Environment }
-
-func (broken) Moves(*apiserver.State) []apiserver.Change { panic("a defect") }
-
 // A defect of ours is the error of one exploration, on whichever goroutine it is met.
 func TestDefectsAreErrors(t *testing.T) {
 	t.Parallel()
 	options := system(t, func(thing, *hook.Request) *hook.Response { return &hook.Response{} })
-	options.Environment = broken{options.Environment}
+	options.Environment = func(*apiserver.State) []apiserver.Change { panic("a defect") }
 	for _, workers := range []int{1, 4} {
 		options.Workers = workers
 		report, err := explore.Explore(t.Context(), options)

@@ -29,7 +29,7 @@ func Rests(ctx context.Context, options Options, apart bool) (map[string]bool, e
 	all := map[string]bool{}
 	t.visit = func() string {
 		var text []byte
-		for _, at := range t.stored().Slots {
+		for _, at := range t.stored().Entries {
 			text = append(append(text, at.Version.Object.JSON()...), '\n')
 		}
 		all[resourceVersions.ReplaceAllString(string(text), "")] = true

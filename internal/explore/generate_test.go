@@ -27,7 +27,7 @@ const gadgetCRD = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourc
 
 func TestGenerate(t *testing.T) {
 	served := must.Get(schema.OfCRD([]byte(gadgetCRD))).In(t)
-	edits := must.Get(document.Generate(apiservertest.Parse(t, gadget), served[0].Schema, 100)).In(t)
+	edits := document.Generate(apiservertest.Parse(t, gadget), served[0].Schema, 100)
 	var got []string
 	for _, e := range edits {
 		patch, _ := json.Marshal(e.Patch)
@@ -61,7 +61,7 @@ func TestGenerate(t *testing.T) {
 }
 
 func TestGenerateWithoutSchema(t *testing.T) {
-	edits := must.Get(document.Generate(apiservertest.Parse(t, gadget), nil, 3)).In(t)
+	edits := document.Generate(apiservertest.Parse(t, gadget), nil, 3)
 	var names []string
 	for _, e := range edits {
 		names = append(names, e.Name)
@@ -75,7 +75,7 @@ func TestGenerateWithoutSchema(t *testing.T) {
 		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"key":"YQ=="}}`: `data.key from "YQ==" to "b3RoZXI=", back to the first data, delete`,
 		`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"s"}}`:               "delete",
 	} {
-		edits := must.Get(document.Generate(apiservertest.Parse(t, text), nil, 3)).In(t)
+		edits := document.Generate(apiservertest.Parse(t, text), nil, 3)
 		names = nil
 		for _, e := range edits {
 			names = append(names, e.Name)
@@ -108,7 +108,7 @@ func TestEditsThatAreNeverMade(t *testing.T) {
 		if report.Passed() == test.failed || (len(report.Unmade) == 0) != (test.want == "") {
 			t.Errorf("%s: passed %v, %v", name, report.Passed(), report.Unmade)
 		}
-		wantText(t, report.Text(), test.want)
+		wantText(t, report.String(), test.want)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestGeneratedEditsAreGuesses(t *testing.T) {
 	if !report.Passed() || len(report.Unmade) > 0 {
 		t.Errorf("%+v", report.Unmade)
 	}
-	wantText(t, report.Text(), "The API server refuses these generated edits: spec.size from 2 to 9 (")
+	wantText(t, report.String(), "The API server refuses these generated edits: spec.size from 2 to 9 (")
 }
 
 // TestRefusalsInAPart shows that a search that ends early does not fail because of an edit that may be possible later.
@@ -144,7 +144,7 @@ func TestRefusalsInAPart(t *testing.T) {
 		o.Edits, o.Bounds = []world.Edit{editOf("an edit", test.spec), editOf("another", map[string]any{"size": 1})}, explore.Bounds{Edits: 2, States: 20}
 		report := run(t, o)
 		if report.Cut == "" || len(report.Unmade) != 1 || report.Passed() != test.passed {
-			t.Errorf("%s: %s", name, report.Text())
+			t.Errorf("%s: %s", name, report.String())
 		}
 	}
 }

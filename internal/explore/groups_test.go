@@ -94,7 +94,7 @@ func TestGroupsFindTheSame(t *testing.T) {
 			together.Together = true
 			a, b := run(t, apart), run(t, together)
 			if found := violated(b); !slices.Equal(violated(a), found) {
-				t.Errorf("%s\nwant violations of %v:\n%s", a.Text(), found, b.Text())
+				t.Errorf("%s\nwant violations of %v:\n%s", a.String(), found, b.String())
 			}
 		})
 	}
@@ -145,6 +145,6 @@ func TestWhatObjectsHaveInCommon(t *testing.T) {
 			return options
 		}(),
 	} {
-		wantText(t, run(t, options).Text(), want)
+		wantText(t, run(t, options).String(), want)
 	}
 }

@@ -28,7 +28,7 @@ func TestMemoryOfHooksIsFound(t *testing.T) {
 	if len(report.Violations) == 0 || report.Violations[0].Property != property.Deterministic {
 		t.Fatalf("violations: %v", report.Violations)
 	}
-	wantText(t, report.Text(), "the hook things sync responds to one request in two ways: the response depends on earlier calls; they differ in status.texts")
+	wantText(t, report.String(), "the hook things sync responds to one request in two ways: the response depends on earlier calls; they differ in status.texts")
 }
 
 // TestARestartShowsWhatHooksRemember explores a hook that keeps the first text of each thing: it responds to equal requests
@@ -55,7 +55,7 @@ func TestARestartShowsWhatHooksRemember(t *testing.T) {
 	}
 	report := run(t, options)
 	wantViolations(t, report, property.Deterministic)
-	wantText(t, report.Text(), "the hook things sync responds to one request in two ways: a process that has just started responds otherwise; they differ in children[0].data.text")
+	wantText(t, report.String(), "the hook things sync responds to one request in two ways: a process that has just started responds otherwise; they differ in children[0].data.text")
 	if restarts != 0 {
 		t.Errorf("%d processes were not stopped", restarts)
 	}

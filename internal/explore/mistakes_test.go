@@ -152,7 +152,7 @@ func TestSuggestedInvariants(t *testing.T) {
 		return options
 	}
 	report := run(t, options(numbered))
-	wantText(t, report.Text(), `- {name: "a-1 of a goes before a-0 in its life", step: `)
+	wantText(t, report.String(), `- {name: "a-1 of a goes before a-0 in its life", step: `)
 	wantViolations(t, run(t, options(numbered, report.Suggested...)))
 	oldest := func(parent thing, r *hook.Request) *hook.Response {
 		all := numbered(parent, r)
@@ -169,7 +169,7 @@ func TestMistakesAreFound(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			report := run(t, m.options(t))
 			wantViolations(t, report, m.want)
-			wantText(t, report.Text(), m.text...)
+			wantText(t, report.String(), m.text...)
 		})
 	}
 }

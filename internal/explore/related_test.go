@@ -59,10 +59,10 @@ func TestAChildThatTwoWant(t *testing.T) {
 	options.Bounds, options.Unchecked = explore.Bounds{Faults: 1}, []property.Property{property.NoRecreate, property.Reconciled}
 	report := run(t, options)
 	wantViolations(t, report)
-	wantText(t, report.Text(), "states of rest a reconcile fails: create ConfigMap default/c: it already exists and is owned by Thing")
+	wantText(t, report.String(), "states of rest a reconcile fails: create ConfigMap default/c: it already exists and is owned by Thing")
 	// Unless the author allows it, it is a mistake that one of them never gets it.
 	options.Unchecked = []property.Property{property.NoRecreate}
 	report = run(t, options)
 	wantViolations(t, report, property.Reconciled)
-	wantText(t, report.Text(), "every reconcile of Thing default/b for things fails: create ConfigMap default/c: it already exists and is owned by Thing a")
+	wantText(t, report.String(), "every reconcile of Thing default/b for things fails: create ConfigMap default/c: it already exists and is owned by Thing a")
 }

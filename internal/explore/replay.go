@@ -10,7 +10,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/explore/property"
 	"github.com/setpoint-dev/setpoint/internal/explore/state"
 	"github.com/setpoint-dev/setpoint/internal/explore/world"
-	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -28,12 +27,8 @@ type Replayed struct {
 
 // Replay makes the steps of a story. The objects, edits and invariants are those of the story, the rest of the
 // options is that of today.
-func Replay(ctx context.Context, options Options, story counterexample.Story) (*Replayed, error) {
-	return Guarded(func() (*Replayed, error) { return follow(ctx, options, story) })
-}
-
-// follow is Replay without a guard.
-func follow(ctx context.Context, options Options, story counterexample.Story) (*Replayed, error) {
+func Replay(ctx context.Context, options Options, story counterexample.Story) (result *Replayed, err error) {
+	defer recoverInto(&err)
 	s, err := replayed(options, &story)
 	if err != nil {
 		return nil, err
@@ -203,15 +198,4 @@ func (s *search) nextChange(ctx context.Context, from uint32, follows func(graph
 			}
 		}
 	})
-}
-
-// Guarded runs a part of a search and returns a panic in it as an error, because a defect of ours must not take the
-// other tests of a run with it. The states are whole nevertheless: all locks are deferred.
-func Guarded[T any](do func() (T, error)) (result T, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = failure.FromPanic("internal error in Setpoint", value)
-		}
-	}()
-	return do()
 }

@@ -152,8 +152,9 @@ func (r *Report) notExplored(memo *loop.Memo) error {
 }
 
 // errNoCalls says what to check if nothing that happens concerns a controller.
-var errNoCalls = errors.New("no hook was called, so that nothing was explored: check that a controller selects the objects by their kind, " +
-	"namespace, labels and annotations, that it is not suspended, and that what makes a handler run (on, when) can happen within the bounds")
+var errNoCalls = errors.New("no hook was called, so that nothing was explored: check that a controller selects the objects by their " +
+	"kind, namespace, labels and annotations, that it is not suspended, and that what makes a handler run (on, when) can happen within " +
+	"the bounds")
 
 // slowCall is how long a call of a hook may take on average without a remark.
 const slowCall = 50 * time.Millisecond
@@ -163,8 +164,7 @@ func (s *search) completeness() string {
 	bounds := s.options.Bounds
 	if s.stopped == "" {
 		return fmt.Sprintf("everything with at most %s, %s and %s", phrase.Count(bounds.Edits, "edit"),
-			phrase.Count(bounds.Crashes, "crash"),
-			phrase.Count(bounds.Faults, "fault"))
+			phrase.Count(bounds.Crashes, "crash"), phrase.Count(bounds.Faults, "fault"))
 	}
 	if s.depth >= len(s.pending[s.layer]) {
 		return fmt.Sprintf("everything with at most %d of edits, crashes and faults", s.layer)
@@ -176,8 +176,8 @@ func (s *search) completeness() string {
 	return text
 }
 
-// Text returns the report for a terminal.
-func (r *Report) Text() string {
+// String returns the report for a terminal.
+func (r *Report) String() string {
 	var b strings.Builder
 	seconds := max(r.Seconds, 0.001)
 	fmt.Fprintf(&b, "Explored %d states and %d steps in %.1f s (%.0f states per second and core); %d hook calls.\n",
@@ -220,6 +220,35 @@ func (r *Report) Text() string {
 		r.Violations[i].Write(&b)
 	}
 	return b.String()
+}
+
+// exploredApart is how the note about groups begins.
+const exploredApart = "Explored apart, because they have nothing in common: "
+
+// add adds the report of other objects.
+func (r *Report) add(other *Report) {
+	r.addFound(other)
+	if other.Cut != "" && r.Cut == "" {
+		r.Cut, r.Complete = other.Cut, other.Complete
+	}
+	r.Holds = slices.DeleteFunc(r.Holds, func(p property.Property) bool { return !slices.Contains(other.Holds, p) })
+	r.Unmade, r.Suggested = append(r.Unmade, other.Unmade...), append(r.Suggested, other.Suggested...)
+	for _, note := range other.Notes {
+		if !slices.Contains(r.Notes, note) {
+			r.Notes = append(r.Notes, note)
+		}
+	}
+}
+
+// addFound adds what another search has counted and found.
+func (r *Report) addFound(other *Report) {
+	r.States, r.Steps, r.Seconds = r.States+other.States, r.Steps+other.Steps, r.Seconds+other.Seconds
+	r.Runs, r.Deliveries, r.Requests = r.Runs+other.Runs, r.Deliveries+other.Deliveries, r.Requests+other.Requests
+	for _, v := range other.Violations {
+		if !r.violates(v.Property) {
+			r.Violations = append(r.Violations, v)
+		}
+	}
 }
 
 // addPass adds the report of a further search.

@@ -1,8 +1,3 @@
-// Package explore searches all interleavings of a controller, its API server, its users and its environment
-// within bounds, and reports the properties that do not hold, each with a shortest story.
-//
-// It contains the search, in groups of objects where they have nothing in common, what is checked of it, the report, and the
-// replay of stories. The states, the graph, the properties and the stories are values of the packages below it.
 package explore
 
 import (
@@ -23,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/explore/outcome"
 	"github.com/setpoint-dev/setpoint/internal/explore/property"
 	"github.com/setpoint-dev/setpoint/internal/explore/state"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/memory"
 )
 
@@ -61,80 +57,6 @@ type search struct {
 	// nextCheck is the number of states at which the graph is checked while it grows, lastState the one at which a search
 	// ends that has found a violation; 0 for none.
 	nextCheck, lastState int
-}
-
-// Explore searches the states of the controllers. It returns what it has found when the context ends.
-func Explore(ctx context.Context, options Options) (report *Report, err error) {
-	report, err = Guarded(func() (*Report, error) { return explore(ctx, options) })
-	if err == nil && ctx.Err() == nil {
-		err = report.notExplored(options.Memo)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return report, nil
-}
-
-// explore is Explore without a guard.
-func explore(ctx context.Context, options Options) (*Report, error) {
-	report, err := exploreWithin(ctx, &options)
-	if err != nil {
-		return nil, err
-	}
-	for _, pass := range options.Passes {
-		if ctx.Err() != nil || options.hasDifferences() {
-			break // What is explored of a hook that responds in two ways says nothing of it.
-		}
-		if len(report.Violations) > 0 {
-			report.Cut = cmp.Or(report.Cut, enoughFound) // Such as a status that grows, which no other search ends at.
-			break
-		}
-		pass.Options.Progress = options.Progress
-		further, err := exploreWithin(ctx, &pass.Options)
-		if options.hasDifferences() {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", pass.Name, err)
-		}
-		report.addPass(pass.Name, further)
-	}
-	if err := options.repeatCalls(ctx); err != nil {
-		return nil, err
-	}
-	report.NotVaried = options.NotVaried
-	if len(options.Invariants)+len(report.Violations) == 0 {
-		report.Notes = append(report.Notes, "Without invariants nothing is said of the way, such as what is deleted first, how many "+
-			"children change at a time, or how many "+
-			"are ready during an update.")
-	} else {
-		report.Suggested = nil
-	}
-	report.addHooks(&options)
-	return report, nil
-}
-
-// exploreWithin explores in groups if that is possible, and for no longer than the bounds say.
-func exploreWithin(ctx context.Context, given *Options) (*Report, error) {
-	*given = given.withDefaults()
-	options := *given
-	ctx, cancel := context.WithTimeout(ctx, options.Bounds.Time)
-	defer cancel()
-	if groups := groupsOf(options); len(groups) > 1 {
-		report, why, err := exploreApart(ctx, options, groups)
-		if report != nil || err != nil {
-			return report, err
-		}
-		options.shared = why
-	}
-	s, err := newSearch(options)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.explore(ctx); err != nil {
-		return nil, err
-	}
-	return s.report(), nil
 }
 
 // explore runs the search until the context ends.
@@ -235,19 +157,16 @@ func (s *search) expandAll(ctx context.Context, ids []uint32) (int, error) {
 	began := time.Now()
 	for _, w := range s.workers {
 		all.Go(func() {
-			_, err := Guarded(func() (any, error) {
-				for ctx.Err() == nil && w.Err == nil && time.Since(began) < pace {
-					i := next.Add(1) - 1
-					if i >= int64(len(ids)) {
-						break
-					}
-					if n := &s.Nodes[ids[i]]; !n.Expanded {
-						results[i] = w.Expand(s.Unpack(n.State))
-					}
+			defer recoverInto(&w.Err)
+			for ctx.Err() == nil && w.Err == nil && time.Since(began) < pace {
+				i := next.Add(1) - 1
+				if i >= int64(len(ids)) {
+					break
 				}
-				return w, nil
-			})
-			w.Err = cmp.Or(err, w.Err)
+				if n := &s.Nodes[ids[i]]; !n.Expanded {
+					results[i] = w.Expand(s.Unpack(n.State))
+				}
+			}
 		})
 	}
 	all.Wait()
@@ -262,7 +181,14 @@ func (s *search) expandAll(ctx context.Context, ids []uint32) (int, error) {
 	return done, nil
 }
 
-// failure returns the error of a worker.
+// recoverInto makes a panic an error, because a defect of ours must not take the other tests of a run with it. The states are
+// whole nevertheless: all locks are deferred.
+func recoverInto(err *error) {
+	if value := recover(); value != nil {
+		*err = failure.FromPanic("internal error in Setpoint", value)
+	}
+}
+
 func (s *search) failure() error {
 	for _, w := range s.workers {
 		if w.Err != nil {

@@ -68,11 +68,10 @@ func systemWith(ctx context.Context, t testing.TB, programs loop.Programs) explo
 	t.Helper()
 	server := apiservertest.New(t, []object.Resource{configMaps, pods}, thingsCRD)
 	memo := loop.NewMemo()
-	inMemory, environment := world.InMemory(server)
 	return explore.Options{Memo: memo, System: state.System{
 		Controller: world.Setpoint(ctx, programs, loop.Options{Memo: memo, Resolve: resolve}, server.Resource),
-		Server:     inMemory, Environment: environment,
-		Objects: []*object.Object{apiservertest.Parse(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","namespace":"default"},"spec":{"size":2,"text":"x"}}`)},
+		Server:     &world.Server{Server: server},
+		Objects:    []*object.Object{apiservertest.Parse(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","namespace":"default"},"spec":{"size":2,"text":"x"}}`)},
 	}}
 }
 
@@ -124,7 +123,7 @@ func run(t testing.TB, options explore.Options) *explore.Report {
 	}
 	report := must.Get(explore.Explore(t.Context(), options)).In(t)
 	if testing.Verbose() {
-		t.Log("\n" + report.Text())
+		t.Log("\n" + report.String())
 	}
 	return report
 }
@@ -137,7 +136,7 @@ func wantViolations(t *testing.T, report *explore.Report, want ...property.Prope
 		got = append(got, string(v.Property))
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("violated: %v, want %v\n%s", got, want, report.Text())
+		t.Errorf("violated: %v, want %v\n%s", got, want, report.String())
 	}
 }
 

@@ -165,7 +165,7 @@ func (s *search) checkSameEnd(id uint32, at state.State) {
 		return
 	}
 	var all []outcome.Object
-	for _, one := range at.Stored.Slots {
+	for _, one := range at.Stored.Entries {
 		if one.Version != nil {
 			all = append(all, outcome.Object{Object: one.Version.Object, Content: one.Version.Body, Kept: s.Seeds[one.Name]})
 		}
@@ -180,7 +180,7 @@ func (s *search) checkSameEnd(id uint32, at state.State) {
 // last: what is in them holds them.
 func (s *search) deletingAtRest(at state.State) string {
 	var held *state.Name
-	for _, one := range at.Stored.Slots {
+	for _, one := range at.Stored.Entries {
 		switch {
 		case one.Version == nil || !one.Version.Object.Deleting():
 		case s.workers[0].HeldByOutage(at, one.Name):
@@ -199,7 +199,7 @@ func (s *search) deletingAtRest(at state.State) string {
 // leftOver finds what runs have created and left behind: objects without an owner, though all objects are gone whose
 // runs have created them.
 func (s *search) leftOver(at *state.Contents) string {
-	for _, one := range at.Slots {
+	for _, one := range at.Entries {
 		creators := s.creators[one.Name]
 		if one.Version == nil || len(creators) == 0 || len(one.Version.Object.Field("metadata", "ownerReferences")) > 0 {
 			continue
@@ -234,7 +234,6 @@ func (s *search) suggested() []property.Invariant {
 	return seen.Invariants()
 }
 
-// story returns the story of a violation.
 func (s *search) story(f *found) counterexample.Story {
 	story := s.options.story(f.Property, f.Text)
 	story.Steps, story.Repeats = s.stepsOf(f.nodes, f.last), f.repeats
@@ -286,10 +285,9 @@ func (s *search) stepsOf(nodes []uint32, last int) []counterexample.StoryStep {
 
 // story returns a story without steps.
 func (o *Options) story(violated property.Property, how string) counterexample.Story {
+	name := strings.ToLower(strings.ReplaceAll(string(violated), " ", "-"))
 	story := counterexample.Story{
-		APIVersion: counterexample.APIVersion, Kind: counterexample.Kind,
-		Metadata: counterexample.Metadata{Name: strings.ToLower(strings.ReplaceAll(string(violated),
-			" ", "-"))},
+		APIVersion: counterexample.APIVersion, Kind: counterexample.Kind, Metadata: counterexample.Metadata{Name: name},
 		Setpoint: o.Version, Files: o.Files, Controllers: o.Names, Property: violated, Violation: how,
 	}
 	for _, object := range o.Objects {

@@ -100,8 +100,8 @@ func uidOf(resource object.Resource, metadata map[string]any) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 
-// group adds the objects of a list of the request to the groups of the kinds that a hook always gets.
-func group(field string, kinds []object.Resource, all []*object.Object) ([]hook.Group, error) {
+// grouped adds the objects of a list of the request to the groups of the kinds that a hook always gets.
+func grouped(field string, kinds []object.Resource, all []*object.Object) ([]hook.Group, error) {
 	groups := lists.Map(kinds, func(r object.Resource) hook.Group { return hook.Group{APIVersion: r.APIVersion(), Kind: r.Kind} })
 	for i, o := range all {
 		at := slices.IndexFunc(kinds, func(r object.Resource) bool { return r.APIVersion() == o.APIVersion() && r.Kind == o.Kind() })

@@ -10,6 +10,11 @@ import (
 // fields are those of a response.
 type fields = difference.Response
 
+// responseError is an error of the hook, which a case may expect.
+type responseError struct{ error }
+
+func (e *responseError) Unwrap() error { return e.error }
+
 // responseFields returns the fields of a response. Objects without a namespace are in that of the object that the
 // request is about.
 func (t *target) responseFields(r record.Response, namespace string) (fields, error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
+	"github.com/setpoint-dev/setpoint/internal/difference"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/kinds"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -76,7 +78,6 @@ func (c *Case) fitting(all []target) []target {
 	})
 }
 
-// names reports whether the case names a controller.
 func (c *Case) names(of *workspace.Controller) bool {
 	return c.spec.Controller == of.Object.Name() || strings.EqualFold(c.spec.Controller, of.String())
 }
@@ -139,9 +140,9 @@ type subject struct{ apiVersion, kind string }
 
 func (c *Case) subject() subject {
 	for _, raw := range [][]byte{c.spec.Request.Parent, c.spec.Request.Object} {
-		if fields, err := object.Decode(raw); err == nil {
-			apiVersion, _ := fields["apiVersion"].(string)
-			kind, _ := fields["kind"].(string)
+		if o, err := object.Decode(raw); err == nil {
+			apiVersion, _ := o["apiVersion"].(string)
+			kind, _ := o["kind"].(string)
 			return subject{apiVersion, kind}
 		}
 	}
@@ -153,7 +154,6 @@ func (s subject) is(resource object.Resource) bool {
 		(s.apiVersion == "" || object.GroupOf(s.apiVersion) == resource.Group)
 }
 
-// isReviewed reports whether a webhook reviews the kind.
 func (s subject) isReviewed(by *admission.Webhook, kinds *workspace.Kinds) bool {
 	if s.kind == "" || s.apiVersion == "" {
 		return true
@@ -230,4 +230,98 @@ func (t *target) resource() object.Resource {
 
 func (t *target) isDecorator() bool {
 	return t.compose != nil && strings.HasPrefix(t.controller.Object.Kind(), "Decorator")
+}
+
+// parentField is the field of the object that requests of the target are about.
+func (t *target) parentField() string {
+	if t.compose == nil || t.isDecorator() {
+		return "object"
+	}
+	return "parent"
+}
+
+// childrenField is the field of children in requests and responses of the target.
+func (t *target) childrenField() string {
+	if t.isDecorator() {
+		return "attachments"
+	}
+	return "children"
+}
+
+// desiredField is the field that holds all desired children; empty if there is none.
+func (t *target) desiredField() string {
+	if t.compose == nil || t.hook == hookCustomize {
+		return ""
+	}
+	return t.childrenField()
+}
+
+// The fields of responses that cases treat differently.
+const (
+	fieldError = difference.FieldError
+	// fieldCalled is false if the condition of a handler is.
+	fieldCalled = "called"
+	// fieldRetryAfter is when a handler is called again.
+	fieldRetryAfter = "retryAfterSeconds"
+	// fieldLogicVersion names the version of the code.
+	fieldLogicVersion = difference.FieldLogicVersion
+	// fieldWrites are what Setpoint would write of the children, such as "create ConfigMap example".
+	fieldWrites = "writes"
+)
+
+// known are the fields that the request and the response of the target may have.
+func (t *target) known() (request, response []string) {
+	switch {
+	case t.handle != nil:
+		return strings.Fields("controller object reason previousState owned attempt firstAttempt progress deleted event daemon dryRun"),
+			strings.Fields("patch status apply delete events conditions message retryAfterSeconds progress applicable sideEffects " +
+				"finished " + fieldCalled)
+	case t.webhook != nil:
+		return strings.Fields("controller uid operation resource subresource object oldObject user dryRun"),
+			strings.Fields("allowed message reason code object patch jsonPatch warnings auditAnnotations events")
+	case t.hook == hookCustomize:
+		return strings.Fields("controller parent object"), []string{"relatedResources"}
+	case t.isDecorator():
+		return strings.Fields("controller object attachments related finalizing"),
+			strings.Fields("attachments status resyncAfterSeconds finalized labels annotations events conditions message " +
+				fieldLogicVersion + " " + fieldWrites)
+	}
+	return strings.Fields("controller parent children related finalizing"),
+		strings.Fields("children status resyncAfterSeconds finalized events conditions message " + fieldLogicVersion + " " + fieldWrites)
+}
+
+// given returns the fields that the case has in request or expect.
+func (c *Case) given(part string) map[string]any {
+	given, _ := c.Document.Object.Object[part].(map[string]any)
+	return given
+}
+
+// checkFields returns an error for fields that the hook of the case does not have.
+func (c *Case) checkFields() error {
+	var problems []error
+	request, response := c.target.known()
+	for _, part := range []struct {
+		name  string
+		known []string
+	}{{"request", request}, {"expect", append(response, fieldError)}} {
+		for _, field := range slices.Sorted(maps.Keys(c.given(part.name))) {
+			if !slices.Contains(part.known, field) {
+				problems = append(problems, fmt.Errorf("%s.%s: unknown field of a case of %s %s, which has %s",
+					part.name, field, c.target.controller, c.target.hook, strings.Join(part.known, ", ")))
+			}
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// possibleReasons are those for which a handler is called.
+func possibleReasons(h *trigger.Handler) []hook.Reason {
+	if h.Daemon != nil {
+		return []hook.Reason{hook.ReasonDaemon}
+	}
+	all := slices.Clone(h.On)
+	if h.Every > 0 || h.Schedule != nil {
+		all = append(all, hook.ReasonTimer)
+	}
+	return all
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/difference"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -27,26 +26,8 @@ func encoded(value any) json.RawMessage {
 	return text
 }
 
-// parseAll returns the objects of groups.
-func parseAll(groups []hook.Group) (all []*object.Object, err error) {
-	for _, group := range groups {
-		for _, entry := range group.Objects {
-			o, err := object.Parse(entry.Object)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, o)
-		}
-	}
-	return all, nil
-}
-
-// writes returns what would be written of the children in words, such as "create ConfigMap example".
-func (c *Case) writes(parent *object.Object, children []hook.Group, response fields) ([]any, error) {
-	observed, err := parseAll(children)
-	if err != nil {
-		return nil, err
-	}
+// writes returns what would be written of children in words, such as "create ConfigMap example".
+func (c *Case) writes(parent *object.Object, observed []*object.Object, response fields) ([]any, error) {
 	planned, err := c.target.plan(parent, observed, response)
 	if err != nil {
 		return nil, &responseError{err}

@@ -237,7 +237,7 @@ func (s testStyle) ofExploration(e explorationResult) result {
 		one.state = ended
 	}
 	if e.Report != nil {
-		one.took, one.failure, one.text = e.Report.Seconds, e.failure(), e.Report.Text()
+		one.took, one.failure, one.text = e.Report.Seconds, e.failure(), e.Report.String()
 		one.details = shown(one.text)
 	}
 	for _, file := range e.Saved {

@@ -161,7 +161,6 @@ func (c *collector) dependentsOf(uid string) []*object.Object {
 	return found
 }
 
-// ownersOf returns the owner references of an object.
 func ownersOf(o *object.Object) []metav1.OwnerReference {
 	field := o.Field("metadata", "ownerReferences")
 	if field == nil {
@@ -181,7 +180,6 @@ func (c *collector) deleteOrphan(o *object.Object, policy metav1.DeletionPropaga
 	}))
 }
 
-// removeOwners removes owner references that match.
 func (c *collector) removeOwners(o *object.Object, what string, matches func(metav1.OwnerReference) bool) {
 	left := slices.DeleteFunc(ownersOf(o), matches)
 	c.add(o, what, PatchOf(c.resourceOf(o), o, "", map[string]any{

@@ -186,7 +186,7 @@ func TestEqualHistoriesLeadToEqualStates(t *testing.T) {
 	a.create(configMaps, two)
 	b.create(configMaps, two)
 	b.create(configMaps, one)
-	if !slices.Equal(a.state.Slots, b.state.Slots) {
-		t.Errorf("creations in another order: %v, %v", a.state.Slots, b.state.Slots)
+	if !slices.Equal(a.state.Entries, b.state.Entries) {
+		t.Errorf("creations in another order: %v, %v", a.state.Entries, b.state.Entries)
 	}
 }

@@ -2,10 +2,13 @@ package apiserver
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,8 +20,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
-// delete handles DELETE.
-func (w *write) delete() (*outcome, error) {
+// deleteLive handles DELETE.
+func (w *write) deleteLive() (*outcome, error) {
 	options, err := w.deleteOptions()
 	if err != nil {
 		return nil, err
@@ -92,7 +95,7 @@ func (w *write) checkPreconditions(p *metav1.Preconditions) error {
 // setGrace marks a pod that has time to end. It reports whether it did, or whether an earlier deletion is pending
 // that is at least as fast.
 func (w *write) setGrace(o *unstructured.Unstructured, options *metav1.DeleteOptions) (graceful, pending bool) {
-	if kinds.FullName(w.kind.Resource) != "Pod" {
+	if !w.kind.IsPod() {
 		return false, false
 	}
 	if o.GetDeletionTimestamp() != nil {
@@ -172,4 +175,22 @@ func propagationFinalizer(have []string, options *metav1.DeleteOptions, orphansB
 		return metav1.FinalizerOrphanDependents
 	}
 	return ""
+}
+
+// deleteNamespace marks a namespace, which goes when it is empty.
+func (w *write) deleteNamespace(o *unstructured.Unstructured, options *metav1.DeleteOptions) (*outcome, error) {
+	if slices.Contains([]string{"default", "kube-system", "kube-public"}, w.name) {
+		return nil, apierrors.NewForbidden(w.groupResource(), w.name, errors.New("this namespace may not be deleted"))
+	}
+	if o.GetDeletionTimestamp() != nil {
+		if hasSpecFinalizers(o) || len(o.GetFinalizers()) > 0 {
+			return w.unchanged(http.StatusOK), nil
+		}
+		return w.removeLive(), nil
+	}
+	at := metav1.NewTime(Epoch)
+	o.SetDeletionTimestamp(&at)
+	kinds.SetNested(o, string(corev1.NamespaceTerminating), "status", "phase")
+	o.SetFinalizers(deletionFinalizers(o.GetFinalizers(), options, false))
+	return w.store(http.StatusOK, o)
 }

@@ -98,7 +98,6 @@ func (s *Server) disrupt(state *State, pod *object.Object, dryRun bool) (*State,
 //nolint:gochecknoglobals // A struct cannot be a constant.
 var disruptionBudget = object.GroupKind{Group: policyv1.GroupName, Kind: "PodDisruptionBudget"}
 
-// budgetsOf returns the disruption budgets that select a pod.
 func (s *State) budgetsOf(pod *corev1.Pod) ([]policyv1.PodDisruptionBudget, error) {
 	var found []policyv1.PodDisruptionBudget
 	for o := range s.Objects() {

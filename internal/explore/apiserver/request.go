@@ -35,7 +35,6 @@ type request struct {
 	body        []byte
 }
 
-// parse reads a request.
 func (s *Server) parse(r *http.Request) (*request, error) {
 	req := &request{method: r.Method, accept: r.Header.Get("Accept"), rawQuery: r.URL.RawQuery, agent: r.UserAgent()}
 	if err := s.parsePath(req, strings.Split(strings.Trim(r.URL.Path, "/"), "/")); err != nil {
@@ -117,7 +116,7 @@ func (r *request) hasSubresource() bool {
 	case "finalize":
 		return r.kind.Kind == namespaces.Kind && r.method == http.MethodPut
 	case "binding":
-		return kinds.FullName(r.kind.Resource) == "Pod" && r.method == http.MethodPost
+		return r.kind.IsPod() && r.method == http.MethodPost
 	}
 	return false
 }
@@ -134,7 +133,6 @@ func (r *request) decode(data []byte) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: fields}, nil
 }
 
-// bodyObject reads the object in the body.
 func (r *request) bodyObject() (*unstructured.Unstructured, error) {
 	o, err := r.decode(r.body)
 	if err != nil {
@@ -160,7 +158,6 @@ func (r *request) checkNamespace(o *unstructured.Unstructured) error {
 	return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
 }
 
-// checkName checks that an object has the name in the URL.
 func (r *request) checkName(o *unstructured.Unstructured) error {
 	if o.GetName() == r.name {
 		return nil
@@ -168,7 +165,22 @@ func (r *request) checkName(o *unstructured.Unstructured) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", o.GetName(), r.name))
 }
 
-// response is the response to a request.
+// checkIdentity is checkNamespace and checkName.
+func (r *request) checkIdentity(o *unstructured.Unstructured) error {
+	if err := r.checkNamespace(o); err != nil {
+		return err
+	}
+	return r.checkName(o)
+}
+
+// badRequest returns an error as one of the client; nil for none.
+func badRequest(err error) error {
+	if err == nil {
+		return nil
+	}
+	return apierrors.NewBadRequest(err.Error())
+}
+
 type response struct {
 	code int
 	body []byte
@@ -209,7 +221,6 @@ func (a response) toHTTP(r *http.Request) *http.Response {
 // metadataOnly is the media type of requests for metadata.
 const metadataOnly = "as=PartialObjectMetadata"
 
-// wantsMetadata reports whether a request is for metadata only.
 func (r *request) wantsMetadata() bool { return strings.Contains(r.accept, metadataOnly) }
 
 // view returns an object as the request wants it: in its version, and maybe only metadata.

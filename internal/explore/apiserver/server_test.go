@@ -147,12 +147,12 @@ func TestCreationsIgnoreWhatTheServerSets(t *testing.T) {
 func TestRenumberedObjectsAreWritten(t *testing.T) {
 	w := newWorld(t)
 	w.create(widgets, `{apiVersion: example.com/v1, kind: Widget, metadata: {name: a, namespace: shop, labels: {l: "1"}}, spec: {size: 2}}`)
-	slots := slices.Clone(w.state.Slots)
-	for i := range slots {
-		renumbered := must.Get(slots[i].Object.With([]byte(`"40"`), "metadata", "resourceVersion")).In(t)
-		slots[i].Object, slots[i].Written = renumbered, 40
+	entries := slices.Clone(w.state.Entries)
+	for i := range entries {
+		renumbered := must.Get(entries[i].Object.With([]byte(`"40"`), "metadata", "resourceVersion")).In(t)
+		entries[i].Object, entries[i].Written = renumbered, 40
 	}
-	w.state = &apiserver.State{Slots: slots}
+	w.state = &apiserver.State{Entries: entries}
 	same := w.state
 	w.patch(widgets, "a", "", `{"spec":{"size":2}}`)
 	if w.state != same {

@@ -2,6 +2,8 @@ package apiserver
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -11,19 +13,19 @@ import (
 
 // State is what is stored. It never changes.
 type State struct {
-	// Slots are all names that objects have or had, sorted by CompareRefs.
-	Slots []Slot
+	// Entries are all names that objects have or had, sorted by CompareRefs.
+	Entries []Entry
 }
 
-// Slot is a name: the object that has it, and what is left of those that had it before.
-type Slot struct {
+// Entry is a name: the object that has it, and what is left of those that had it before.
+type Entry struct {
 	// Ref is an identity: group, kind, namespace and name.
 	Ref object.Ref
 	// Object is nil if no object has the name now. It keeps its managed fields, which JSON leaves out. One that is in two
 	// states is the same pointer.
 	Object *object.Object
-	// Born counts the objects that had the name, which makes their UIDs differ.
-	Born uint64
+	// Incarnations counts the objects that had the name, which makes their UIDs differ.
+	Incarnations uint64
 	// Written is the last resource version under the name. Versions count the writes of one name, not of the
 	// cluster: writes of different objects then lead to the same state in any order.
 	Written uint64
@@ -44,23 +46,23 @@ func (s *State) Get(resource object.Resource, namespace, name string) *object.Ob
 	return s.At(resource.Ref(namespace, name)).Object
 }
 
-// At returns the slot of a name, an empty one if no object ever had it.
-func (s *State) At(ref object.Ref) Slot {
+// At returns the entry of a name, an empty one if no object ever had it.
+func (s *State) At(ref object.Ref) Entry {
 	if i, found := s.search(ref); found {
-		return s.Slots[i]
+		return s.Entries[i]
 	}
-	return Slot{Ref: ref.Identity()}
+	return Entry{Ref: ref.Identity()}
 }
 
 func (s *State) search(ref object.Ref) (int, bool) {
-	return slices.BinarySearchFunc(s.Slots, ref, func(at Slot, ref object.Ref) int { return CompareRefs(at.Ref, ref) })
+	return slices.BinarySearchFunc(s.Entries, ref, func(at Entry, ref object.Ref) int { return CompareRefs(at.Ref, ref) })
 }
 
 // Objects iterates over all objects.
 func (s *State) Objects() iter.Seq[*object.Object] {
 	return func(yield func(*object.Object) bool) {
-		for i := range s.Slots {
-			if o := s.Slots[i].Object; o != nil && !yield(o) {
+		for i := range s.Entries {
+			if o := s.Entries[i].Object; o != nil && !yield(o) {
 				return
 			}
 		}
@@ -68,13 +70,46 @@ func (s *State) Objects() iter.Seq[*object.Object] {
 }
 
 // with returns the state after a write.
-func (s *State) with(at Slot) *State {
+func (s *State) with(at Entry) *State {
 	i, found := s.search(at.Ref)
-	after := slices.Clone(s.Slots)
+	after := slices.Clone(s.Entries)
 	if found {
 		after[i] = at
 	} else {
 		after = slices.Insert(after, i, at)
 	}
 	return &State{after}
+}
+
+// uidMarker is the middle of each UID that this server makes, by which they are found in objects.
+const uidMarker = "-4e70-8e70-"
+
+// IncarnationDigits is how many digits at the end of a UID count the objects that had the name. Before them are 8 and 4 digits
+// of a hash of the name, and the marker.
+const (
+	IncarnationDigits = 12
+
+	hashSize = 13
+	uidSize  = hashSize + len(uidMarker) + IncarnationDigits
+)
+
+// newUID returns the UID of an object. It derives from the name alone, so that the order in which objects with
+// different names are created makes no difference.
+func newUID(k object.GroupKind, namespace, name string, incarnations uint64) string {
+	sum := sha256.Sum256([]byte(k.Group + "/" + k.Kind + "/" + namespace + "/" + name))
+	return fmt.Sprintf("%x-%x%s%012x", sum[:4], sum[4:6], uidMarker, incarnations)
+}
+
+// UIDsIn returns the UIDs that this server made in an object, in order of appearance, among them its own. A search compares
+// them by rank.
+func UIDsIn(o *object.Object) (uids []string) {
+	text := string(o.JSON())
+	for {
+		at := strings.Index(text, uidMarker) - hashSize
+		if at < 0 || len(text) < at+uidSize {
+			return uids
+		}
+		uids = append(uids, text[at:at+uidSize])
+		text = text[at+uidSize:]
+	}
 }

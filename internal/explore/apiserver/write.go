@@ -4,16 +4,19 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/kinds"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -21,7 +24,7 @@ import (
 type write struct {
 	*request
 	server *Server
-	slot   Slot
+	entry  Entry
 	// live is the stored object; nil if there is none.
 	live *object.Object
 	// phase is that of the namespace.
@@ -46,85 +49,6 @@ const (
 	stores
 	removes
 )
-
-// outcomeKey identifies a write.
-type outcomeKey struct {
-	slot  Slot
-	phase namespacePhase
-	kind  *kinds.Definition
-
-	method, subresource, contentType, query, agent, body string
-}
-
-// write writes one object.
-func (s *Server) write(state *State, req *request) (*State, response) {
-	w := &write{request: req, server: s, phase: state.phase(req)}
-	if req.method == http.MethodPost && req.name == "" {
-		req.name = state.nameFor(req)
-	}
-	w.slot = state.At(req.kind.Ref(req.namespace, req.name))
-	w.live = w.slot.Object
-	out := w.remembered()
-	if out.failure != nil {
-		return state, failed(out.failure)
-	}
-	after := w.slot
-	after.Written++
-	switch out.effect {
-	case nothing:
-	case stores:
-		if after.Object == nil {
-			after.Born++
-		}
-		after.Object = out.after
-		state = state.with(after)
-	case removes:
-		after.Object = nil
-		state = state.with(after)
-	}
-	if out.body != nil {
-		return state, response{out.code, out.body}
-	}
-	return state, response{out.code, w.view(out.after)}
-}
-
-// remembered returns what the write leads to.
-func (w *write) remembered() *outcome {
-	key := outcomeKey{w.slot, w.phase, w.kind, w.method, w.subresource, w.contentType, w.rawQuery, w.agent, string(w.body)}
-	if known, found := w.server.outcomes.Get(key); found {
-		return known.(*outcome) //nolint:forcetypeassert // The cache has nothing else.
-	}
-	out, err := w.do()
-	if err != nil {
-		out = &outcome{failure: err}
-	}
-	if w.dryRun() {
-		out.effect = nothing
-	}
-	w.server.outcomes.Add(key, out)
-	return out
-}
-
-func (w *write) do() (*outcome, error) {
-	if w.subresource != "" && !w.hasSubresource() {
-		return nil, noSuchPath()
-	}
-	if w.method == http.MethodDelete {
-		return w.delete()
-	}
-	switch w.method {
-	case http.MethodPost:
-		if w.subresource == "binding" {
-			return w.bind()
-		}
-		return w.create()
-	case http.MethodPut:
-		return w.put()
-	case http.MethodPatch:
-		return w.patch()
-	}
-	return nil, apierrors.NewMethodNotSupported(w.groupResource(), w.method)
-}
 
 // liveObject returns a copy of the stored object.
 func (w *write) liveObject() *unstructured.Unstructured {
@@ -151,7 +75,6 @@ func (w *write) managed(live, o *unstructured.Unstructured) *unstructured.Unstru
 	return o
 }
 
-// store returns the outcome of a write that stores an object.
 func (w *write) store(code int, o *unstructured.Unstructured) (*outcome, error) {
 	stopTime(o)
 	fields, err := w.kind.Schema.Stored(o.Object)
@@ -170,7 +93,7 @@ func (w *write) store(code int, o *unstructured.Unstructured) (*outcome, error) 
 		return w.unchanged(code), nil
 	}
 	if !w.dryRun() {
-		after, err = numbered(stored, strconv.FormatUint(w.slot.Written+1, 10))
+		after, err = numbered(stored, strconv.FormatUint(w.entry.Written+1, 10))
 	}
 	return &outcome{effect: stores, code: code, after: after}, err
 }
@@ -218,4 +141,105 @@ func stopTime(o *unstructured.Unstructured) {
 			cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Subresource, b.Subresource))
 	})
 	o.SetManagedFields(entries)
+}
+
+// create handles POST.
+func (w *write) create() (*outcome, error) {
+	o, err := w.bodyObject()
+	if err != nil {
+		return nil, err
+	}
+	wipeSystemFields(o)
+	return w.insert(w.managed(w.kind.New(), o))
+}
+
+// wipeSystemFields removes what only the server sets.
+func wipeSystemFields(o *unstructured.Unstructured) {
+	for _, name := range []string{"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"} {
+		unstructured.RemoveNestedField(o.Object, "metadata", name)
+	}
+}
+
+// insert stores a new object.
+func (w *write) insert(o *unstructured.Unstructured) (*outcome, error) {
+	if err := w.checkPhase(); err != nil {
+		return nil, err
+	}
+	if o.GetName() == "" && o.GetGenerateName() != "" {
+		o.SetName(w.name)
+	}
+	w.prepareCreation(o)
+	if errs := w.kind.Schema.Validate(o, nil, false); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(w.kind.GVK().GroupKind(), o.GetName(), errs)
+	}
+	switch {
+	case w.method == http.MethodPost && o.GetResourceVersion() != "" && !w.dryRun():
+		return nil, errors.New("resourceVersion should not be set on objects to be created")
+	case w.live != nil:
+		err := apierrors.NewAlreadyExists(w.groupResource(), o.GetName())
+		if w.live.Deleting() {
+			err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
+		}
+		return nil, err
+	}
+	return w.store(http.StatusCreated, o)
+}
+
+// prepareCreation sets what the server sets in a new object.
+func (w *write) prepareCreation(o *unstructured.Unstructured) {
+	o.SetCreationTimestamp(metav1.NewTime(Epoch))
+	o.SetUID(types.UID(newUID(w.kind.GroupKind(), w.namespace, w.name, w.entry.Incarnations+1)))
+	if w.kind.Rules.Generation {
+		o.SetGeneration(1)
+	}
+	if w.kind.Status {
+		delete(o.Object, "status")
+		if !w.kind.Custom {
+			o.Object["status"] = map[string]any{}
+		}
+	}
+	if prepare := w.kind.Rules.Prepare; prepare != nil {
+		prepare(o, nil)
+	}
+}
+
+// namespacePhase says what a namespace means for a write.
+type namespacePhase int
+
+const (
+	// exists also stands for kinds without a namespace.
+	exists namespacePhase = iota
+	missing
+	terminating
+)
+
+// phase returns the phase of a request's namespace.
+func (s *State) phase(r *request) namespacePhase {
+	if r.namespace == "" {
+		return exists
+	}
+	switch namespace := s.Get(namespaces, "", r.namespace); {
+	case namespace == nil:
+		return missing
+	case namespace.Deleting():
+		return terminating
+	}
+	return exists
+}
+
+// checkPhase rejects a creation in a namespace that is missing or being deleted.
+func (w *write) checkPhase() error {
+	switch w.phase {
+	case missing:
+		return apierrors.NewNotFound(schema.GroupResource{Resource: namespaces.Plural}, w.namespace)
+	case terminating:
+		reason := fmt.Errorf("unable to create new content in namespace %s because it is being terminated", w.namespace)
+		err := apierrors.NewForbidden(w.groupResource(), w.name, reason)
+		err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
+			Type: corev1.NamespaceTerminatingCause, Message: fmt.Sprintf("namespace %s is being terminated", w.namespace),
+			Field: "metadata.namespace",
+		})
+		return err
+	}
+	return nil
 }

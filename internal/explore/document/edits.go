@@ -2,6 +2,7 @@ package document
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/explore"
 	"github.com/setpoint-dev/setpoint/internal/explore/phrase"
 	"github.com/setpoint-dev/setpoint/internal/explore/world"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/schema"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
@@ -26,8 +28,7 @@ import (
 func (x *Exploration) notVaried(ctx context.Context, w *workspace.Workspace, o *explore.Options) []string {
 	var all []string
 	for _, one := range o.Objects {
-		sameKind := func(other *object.Object) bool { return other.GroupKind() == one.GroupKind() && other != one }
-		if len(x.spec.Objects) > 0 && x.manages(w, one) && !slices.ContainsFunc(o.Objects, sameKind) {
+		if len(x.spec.Objects) > 0 && x.manages(w, one) && len(lists.Filter(o.Objects, isOf(one.GroupKind()))) == 1 {
 			all = append(all, "a second "+one.Kind())
 		}
 		switch fields := unedited(o.Edits, schemaOf(w, one), one); {
@@ -38,13 +39,16 @@ func (x *Exploration) notVaried(ctx context.Context, w *workspace.Workspace, o *
 		}
 	}
 	for _, kind := range x.related(ctx, w, o.Objects) {
-		text := "related objects of kind " + kind.Kind + ", of which there is none"
-		is := func(one *object.Object) bool { return one.GroupKind() == kind.GroupKind() }
-		if !slices.ContainsFunc(o.Objects, is) && kind.GroupKind() != object.Namespaces.GroupKind() && !slices.Contains(all, text) {
-			all = append(all, text)
+		if !slices.ContainsFunc(o.Objects, isOf(kind.GroupKind())) && kind.GroupKind() != object.Namespaces.GroupKind() {
+			all = lists.Union(all, []string{"related objects of kind " + kind.Kind + ", of which there is none"})
 		}
 	}
 	return append(append(all, "the order of the writes of one response"), x.hooksThatStay(w)...)
+}
+
+// isOf returns a function that reports whether an object is of a kind.
+func isOf(kind object.GroupKind) func(*object.Object) bool {
+	return func(o *object.Object) bool { return o.GroupKind() == kind }
 }
 
 // hooksThatStay says which hooks are not restarted.
@@ -63,10 +67,7 @@ func (x *Exploration) hooksThatStay(w *workspace.Workspace) []string {
 
 // unedited returns the fields of an object, or of its schema, that no edit changes.
 func unedited(edits []world.Edit, schema *spec.Schema, of *object.Object) []string {
-	fields, err := object.Decode(of.JSON())
-	if err != nil {
-		return nil
-	}
+	fields := object.DecodeOrEmpty(of.JSON())
 	edited := map[string][]string{}
 	for _, e := range edits {
 		if e.Object == of.Ref().Identity() {
@@ -143,11 +144,7 @@ func (x *Exploration) edits(w *workspace.Workspace, objects []*object.Object) ([
 		return all, nil
 	}
 	for _, o := range objects {
-		generated, err := Generate(o, schemaOf(w, o), generatedEdits)
-		if err != nil {
-			return nil, fmt.Errorf("generate edits of %s: %w", o.Ref(), err)
-		}
-		for _, e := range generated {
+		for _, e := range Generate(o, schemaOf(w, o), generatedEdits) {
 			e.Generated = true
 			all = append(all, e)
 		}
@@ -165,7 +162,6 @@ func schemaOf(w *workspace.Workspace, o *object.Object) *spec.Schema {
 	return all[at].Schema
 }
 
-// edit returns the edit of a document.
 func (e *editSpec) edit(w *workspace.Workspace, objects []*object.Object) (world.Edit, error) {
 	given := 0
 	for _, is := range []bool{e.Patch != nil, e.Create != nil, e.Delete} {
@@ -187,7 +183,7 @@ func (e *editSpec) edit(w *workspace.Workspace, objects []*object.Object) (world
 		if err != nil {
 			return world.Edit{}, fmt.Errorf(".create: %w", err)
 		}
-		return world.Edit{Name: e.Name, Object: o.Ref().Identity(), Create: o}, nil
+		return world.Edit{Name: e.Name, Object: o.Ref().Identity(), Create: world.Manifest{Object: o}}, nil
 	}
 	fitting := slices.DeleteFunc(slices.Clone(objects), func(o *object.Object) bool { return !e.Of.fits(o) })
 	if len(fitting) != 1 {
@@ -196,7 +192,6 @@ func (e *editSpec) edit(w *workspace.Workspace, objects []*object.Object) (world
 	return world.Edit{Name: e.Name, Object: fitting[0].Ref().Identity(), Patch: e.Patch, Delete: e.Delete}, nil
 }
 
-// fits reports whether an object is meant.
 func (e *editedObject) fits(o *object.Object) bool {
 	return e == nil || (e.Kind == "" || e.Kind == o.Kind()) && (e.Namespace == "" || e.Namespace == o.Namespace()) &&
 		(e.Name == "" || e.Name == o.Name())
@@ -204,14 +199,10 @@ func (e *editedObject) fits(o *object.Object) bool {
 
 // Generate returns edits that a user may make of an object's spec, or of the data that ConfigMaps and Secrets have in its
 // place: its numbers up and down, its booleans, texts and enums changed, optional fields removed, all back to what they
-// were, and its deletion. Values stay within the schema, which may be nil. The order depends on the arguments alone; at most so many edits
-// of fields are returned as the limit says,
-// with different fields first.
-func Generate(o *object.Object, schema *spec.Schema, limit int) ([]world.Edit, error) {
-	fields, err := object.Decode(o.JSON())
-	if err != nil {
-		return nil, err
-	}
+// were, and its deletion. Values stay within the schema, which may be nil. The order depends on the arguments alone; at most so
+// many edits of fields are returned as the limit says, with different fields first.
+func Generate(o *object.Object, schema *spec.Schema, limit int) []world.Edit {
+	fields := object.DecodeOrEmpty(o.JSON())
 	g, first := &generator{encoded: o.Kind() == secrets}, map[string]any{}
 	for _, name := range intents {
 		if intent, has := fields[name].(map[string]any); has {
@@ -234,7 +225,7 @@ func Generate(o *object.Object, schema *spec.Schema, limit int) ([]world.Edit, e
 	for i := range edits {
 		edits[i].Object = o.Ref().Identity()
 	}
-	return edits, nil
+	return edits
 }
 
 // intents are the fields with what users want of an object.
@@ -299,16 +290,12 @@ func isOptional(schema *spec.Schema, name string, value any) bool {
 	return declared && !isList
 }
 
-// edited returns the edit of a field.
 func edited(path []string, from, to any) world.Edit {
 	patch := to
 	for _, name := range slices.Backward(path) {
 		patch = map[string]any{name: patch}
 	}
-	where := ""
-	for _, name := range path {
-		where = object.JoinPath(where, name)
-	}
+	where := world.PathOf(path)
 	name := fmt.Sprintf("%s from %s to %s", where, short(from), short(to))
 	if to == nil {
 		name = "remove " + where
@@ -348,19 +335,12 @@ func otherMembers(enum []any, value any) []any {
 
 // otherNumbers returns the next higher and lower number within the bounds. Without a minimum, counts do not go below 0.
 func otherNumbers(schema *spec.Schema, number float64) []any {
-	low, high := 0.0, math.Inf(1)
+	low, high, step := 0.0, math.Inf(1), 1.0
 	if number < 0 {
 		low = math.Inf(-1)
 	}
-	if schema != nil && schema.Minimum != nil {
-		low = *schema.Minimum
-	}
-	if schema != nil && schema.Maximum != nil {
-		high = *schema.Maximum
-	}
-	step := 1.0
-	if schema != nil && schema.MultipleOf != nil {
-		step = *schema.MultipleOf
+	if schema != nil {
+		low, high, step = *cmp.Or(schema.Minimum, &low), *cmp.Or(schema.Maximum, &high), *cmp.Or(schema.MultipleOf, &step)
 	}
 	var all []any
 	for _, other := range []float64{number + step, number - step} {

@@ -151,12 +151,8 @@ func (x *Exploration) bounds(bounds explore.Bounds) (explore.Bounds, error) {
 			*b.to = *b.from
 		}
 	}
-	if x.spec.Bounds.States > 0 {
-		bounds.States = x.spec.Bounds.States
-	}
-	if x.spec.Bounds.Writes > 0 {
-		bounds.Writes = x.spec.Bounds.Writes
-	}
+	bounds.States = cmp.Or(max(0, x.spec.Bounds.States), bounds.States)
+	bounds.Writes = cmp.Or(max(0, x.spec.Bounds.Writes), bounds.Writes)
 	if x.spec.Bounds.Time != "" {
 		d, err := time.ParseDuration(x.spec.Bounds.Time)
 		if err != nil || d <= 0 {
@@ -167,7 +163,6 @@ func (x *Exploration) bounds(bounds explore.Bounds) (explore.Bounds, error) {
 	return bounds, bounds.Check()
 }
 
-// controllers returns what is explored.
 func (x *Exploration) controllers(w *workspace.Workspace) []*workspace.Controller {
 	if len(x.chosen) > 0 {
 		return x.chosen
@@ -201,14 +196,12 @@ func (x *Exploration) Options(ctx context.Context, w *workspace.Workspace, bound
 		return o, err
 	}
 	o.NotVaried = x.notVaried(ctx, w, &o)
-	for _, further := range []func(context.Context, *workspace.Workspace, *explore.Options) (*explore.Pass, error){x.pairs, x.deletion} {
-		pass, err := further(ctx, w, &o)
+	for _, further := range []func(context.Context, *workspace.Workspace, *explore.Options) ([]explore.Pass, error){x.pairs, x.deletion} {
+		passes, err := further(ctx, w, &o)
 		if err != nil {
 			return o, err
 		}
-		if pass != nil {
-			o.Passes = append(o.Passes, *pass)
-		}
+		o.Passes = append(o.Passes, passes...)
 	}
 	return o, nil
 }
@@ -229,7 +222,7 @@ func (x *Exploration) world(ctx context.Context, w *workspace.Workspace, memo *l
 		return explore.Options{}, err
 	}
 	o := explore.Options{System: state.System{External: x.External, Objects: objects}, Memo: memo}
-	o.Server, o.Environment = world.InMemory(server, environment.New(server).Steps)
+	o.Server, o.Environment = &world.Server{Server: server}, environment.New(server).Steps
 	var programs loop.Programs
 	shared := &sync.Mutex{}
 	for _, c := range x.controllers(w) {
@@ -315,8 +308,7 @@ func (x *Exploration) objects(ctx context.Context, w *workspace.Workspace) ([]*o
 	}
 	for _, c := range x.controllers(w) {
 		for _, sample := range w.SamplesOf(c) {
-			sameKind := func(o *object.Object) bool { return o.GroupKind() == sample.GroupKind() }
-			if !slices.ContainsFunc(all, sameKind) {
+			if !slices.ContainsFunc(all, isOf(sample.GroupKind())) {
 				all = append(all, sample)
 			}
 		}
@@ -325,11 +317,7 @@ func (x *Exploration) objects(ctx context.Context, w *workspace.Workspace) ([]*o
 		return nil, errors.New("objects: is empty, and the files have no samples of what the controllers manage")
 	}
 	for _, kind := range x.related(ctx, w, all) {
-		for _, sample := range w.Objects {
-			if sample.GroupKind() == kind.GroupKind() && !slices.Contains(all, sample) {
-				all = append(all, sample)
-			}
-		}
+		all = lists.Union(all, lists.Filter(w.Objects, isOf(kind.GroupKind())))
 	}
 	return all, nil
 }
@@ -373,9 +361,9 @@ const deletionEdits = 2
 // deletion returns the search of what a deletion might depend on: objects are deleted, by themselves or with their
 // namespace, and leave what the controller selects, while kinds are no longer served and rights are revoked. It returns nil if
 // nothing is to be found: no controller keeps objects, or an author says that they stay.
-func (x *Exploration) deletion(ctx context.Context, w *workspace.Workspace, main *explore.Options) (*explore.Pass, error) {
+func (x *Exploration) deletion(ctx context.Context, w *workspace.Workspace, main *explore.Options) ([]explore.Pass, error) {
 	if !slices.ContainsFunc(x.controllers(w), (*workspace.Controller).Finalizes) || slices.Contains(x.spec.Unchecked, property.Finalized) {
-		return nil, nil //nolint:nilnil // There is none.
+		return nil, nil
 	}
 	moved, err := x.inNamespaceOfItsOwn(main.Objects)
 	if err != nil {
@@ -391,7 +379,8 @@ func (x *Exploration) deletion(ctx context.Context, w *workspace.Workspace, main
 		if err != nil {
 			return nil, err
 		}
-		o.Edits = append(o.Edits, world.Edit{Name: one.String(), Object: one.Ref(), Create: begins, Generated: true})
+		edit := world.Edit{Name: one.String(), Object: one.Ref(), Generated: true, Create: world.Manifest{Object: begins}}
+		o.Edits = append(o.Edits, edit)
 	}
 	o.Edits = append(o.Edits, x.departures(w, o.Objects)...)
 	o.Bounds = explore.Bounds{Edits: deletionEdits, Time: passTime(main), States: main.Bounds.States, Memory: main.Bounds.Memory,
@@ -400,7 +389,7 @@ func (x *Exploration) deletion(ctx context.Context, w *workspace.Workspace, main
 		return slices.Contains([]property.Property{property.Deterministic, property.Finalized, property.Valid, property.Settles}, p) &&
 			!slices.Contains(x.spec.Unchecked, p)
 	})
-	return &explore.Pass{Name: "Deletion was explored " + circumstances(dependencies), Options: o}, nil
+	return []explore.Pass{{Name: "Deletion was explored " + circumstances(dependencies), Options: o}}, nil
 }
 
 // circumstances says in which circumstances objects are deleted.
@@ -422,7 +411,7 @@ func (x *Exploration) inNamespaceOfItsOwn(objects []*object.Object) (*Exploratio
 	for _, o := range objects {
 		if o.Namespace() == "default" {
 			var err error
-			if o, err = o.With(phrase.JSON(ownNamespace), "metadata", "namespace"); err != nil {
+			if o, err = o.WithValue(ownNamespace, "metadata", "namespace"); err != nil {
 				return nil, err
 			}
 		}
@@ -564,9 +553,9 @@ func unmatch(metadata map[string]any, field string, s labels.Selector) {
 // pairs returns the search of two objects of each kind that is managed: the hook may give their children one name, or mix up
 // what it knows of them. It returns nil if an author says what the objects are. The bounds are small, since two objects that
 // have something in common are explored together.
-func (x *Exploration) pairs(ctx context.Context, w *workspace.Workspace, main *explore.Options) (*explore.Pass, error) {
+func (x *Exploration) pairs(ctx context.Context, w *workspace.Workspace, main *explore.Options) ([]explore.Pass, error) {
 	if len(x.spec.Objects) > 0 {
-		return nil, nil //nolint:nilnil // There is none.
+		return nil, nil
 	}
 	two := *x
 	var names []string
@@ -594,8 +583,9 @@ func (x *Exploration) pairs(ctx context.Context, w *workspace.Workspace, main *e
 	}
 	o.Unchecked, o.Bounds = main.Unchecked, main.Bounds
 	o.Bounds.Edits, o.Bounds.Crashes, o.Bounds.Faults, o.Bounds.Time = min(main.Bounds.Edits, 1), 0, 0, passTime(main)
-	return &explore.Pass{Name: fmt.Sprintf("With %s besides, at most %s, without crashes and faults",
-		strings.Join(names, " and "), phrase.Count(o.Bounds.Edits, "edit")), Options: o}, nil
+	name := fmt.Sprintf("With %s besides, at most %s, without crashes and faults", strings.Join(names, " and "),
+		phrase.Count(o.Bounds.Edits, "edit"))
+	return []explore.Pass{{Name: name, Options: o}}, nil
 }
 
 // manages reports whether objects are reconciled, and not only read.
@@ -612,5 +602,5 @@ func (x *Exploration) second(w *workspace.Workspace, first *object.Object) (*obj
 			return o, nil
 		}
 	}
-	return first.With(phrase.JSON(first.Name()+"-1"), "metadata", "name")
+	return first.WithValue(first.Name()+"-1", "metadata", "name")
 }

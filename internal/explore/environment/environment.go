@@ -17,19 +17,23 @@ type Environment struct {
 	models map[object.GroupKind]model
 }
 
-// model adds the next steps of an object.
-type model func(*stepper)
+// model adds the next steps of an object, which are those of a manager but for what it says.
+type model struct {
+	manager string
+	steps   func(*stepper)
+}
 
 // New returns the environment of a server.
 func New(server *apiserver.Server) *Environment {
+	const controllers = "kube-controller-manager"
 	return &Environment{server: server, models: map[object.GroupKind]model{
-		{Kind: "Pod"}:                        pod,
-		{Group: "apps", Kind: "Deployment"}:  deployment,
-		{Group: "apps", Kind: "ReplicaSet"}:  replicaSet,
-		{Group: "apps", Kind: "StatefulSet"}: statefulSet,
-		{Group: "batch", Kind: "Job"}:        job,
-		{Kind: "Service"}:                    service,
-		{Kind: "PersistentVolumeClaim"}:      claim,
+		{Kind: "Pod"}:                        {"kubelet", pod},
+		{Group: "apps", Kind: "Deployment"}:  {controllers, deployment},
+		{Group: "apps", Kind: "ReplicaSet"}:  {controllers, replicaSet},
+		{Group: "apps", Kind: "StatefulSet"}: {controllers, statefulSet},
+		{Group: "batch", Kind: "Job"}:        {controllers, job},
+		{Kind: "Service"}:                    {"cloud-controller-manager", service},
+		{Kind: "PersistentVolumeClaim"}:      {controllers, claim},
 	}}
 }
 
@@ -41,11 +45,12 @@ func (e *Environment) Steps(state *apiserver.State) []apiserver.Change {
 		if !known {
 			continue
 		}
-		s := &stepper{server: e.server, state: state, object: o}
+		s := &stepper{server: e.server, state: state, object: o, manager: next.manager}
 		s.resource, _ = e.server.Resource(o.GroupKind())
-		if s.decode() {
-			next(s)
-		}
+		fields := object.DecodeOrEmpty(o.JSON())
+		s.spec, _ = fields["spec"].(map[string]any)
+		s.status, _ = fields["status"].(map[string]any)
+		next.steps(s)
 		steps = append(steps, s.steps...)
 	}
 	return steps

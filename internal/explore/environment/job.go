@@ -24,7 +24,7 @@ func job(s *stepper) {
 	if n := int64(len(j.uncounted)); n > 0 {
 		counted := j
 		counted.succeeded, counted.uncounted = j.succeeded+n, []any{}
-		s.step("kube-controller-manager", "counts pods that have succeeded", s.jobStatus(counted))
+		s.step("counts pods that have succeeded", s.jobStatus(counted))
 	}
 	if suspended, _ := s.spec["suspend"].(bool); suspended {
 		s.suspendedJob(j)
@@ -32,12 +32,12 @@ func job(s *stepper) {
 	}
 	switch wanted := min(j.parallelism, j.completions-j.succeeded-int64(len(j.uncounted))); {
 	case s.isTrue("Suspended"):
-		s.step("kube-controller-manager", "is resumed", s.jobStatus(j, condition{name: "Suspended", reason: "JobResumed"}))
+		s.step("is resumed", s.jobStatus(j, condition{name: "Suspended", reason: "JobResumed"}))
 	case j.succeeded >= j.completions:
-		s.step("kube-controller-manager", "completes", s.jobEnd(j, "Complete", "SuccessCriteriaMet", "CompletionsReached"))
+		s.step("completes", s.jobEnd(j, "Complete", "SuccessCriteriaMet", "CompletionsReached"))
 	case j.active != wanted:
 		j.active = wanted
-		s.step("kube-controller-manager", "has as many pods as it may", s.jobStatus(j))
+		s.step("has as many pods as it may", s.jobStatus(j))
 	}
 	s.runningJob(s.jobCounts())
 }
@@ -57,9 +57,9 @@ func (s *stepper) suspendedJob(j jobCounts) {
 	switch {
 	case j.active > 0:
 		j.active = 0
-		s.step("kube-controller-manager", "stops its pods", s.jobStatus(j))
+		s.step("stops its pods", s.jobStatus(j))
 	case !s.isTrue("Suspended"):
-		s.step("kube-controller-manager", "is suspended", s.jobStatus(j, condition{name: "Suspended", true: true, reason: "JobSuspended"}))
+		s.step("is suspended", s.jobStatus(j, condition{name: "Suspended", true: true, reason: "JobSuspended"}))
 	}
 	s.runningJob(s.jobCounts())
 }
@@ -71,17 +71,17 @@ func (s *stepper) runningJob(j jobCounts) {
 	}
 	done := j
 	done.active, done.uncounted = j.active-1, append(slices.Clone(j.uncounted), s.object.UID())
-	s.step("kube-controller-manager", "has a pod that succeeds", s.jobStatus(done))
+	s.step("has a pod that succeeds", s.jobStatus(done))
 	failed := j
 	failed.active, failed.failed = j.active-1, j.failed+1
 	if j.failed >= number(s.spec, 6, "backoffLimit") {
-		s.failure("kube-controller-manager", "fails", s.jobEnd(failed, "Failed", "FailureTarget", "BackoffLimitExceeded"))
+		s.failure("fails", s.jobEnd(failed, "Failed", "FailureTarget", "BackoffLimitExceeded"))
 		return
 	}
-	s.failure("kube-controller-manager", "has a pod that fails", s.jobStatus(failed))
+	s.failure("has a pod that fails", s.jobStatus(failed))
 }
 
-func (s *stepper) jobStatus(j jobCounts, set ...condition) write {
+func (s *stepper) jobStatus(j jobCounts, set ...condition) apiserver.Request {
 	patch := map[string]any{
 		"active": orAbsent(j.active), "ready": j.active, "succeeded": orAbsent(j.succeeded), "failed": orAbsent(j.failed), "terminating": 0,
 		"uncountedTerminatedPods": map[string]any{"succeeded": j.uncounted}, "startTime": apiserver.Epoch.Format(time.RFC3339),
@@ -92,8 +92,7 @@ func (s *stepper) jobStatus(j jobCounts, set ...condition) write {
 	return s.setStatus(patch)
 }
 
-// jobEnd sets the conditions of a job that has ended.
-func (s *stepper) jobEnd(j jobCounts, ended, before, reason string) write {
+func (s *stepper) jobEnd(j jobCounts, ended, before, reason string) apiserver.Request {
 	patch := map[string]any{
 		"active": nil, "ready": 0, "succeeded": orAbsent(j.succeeded), "failed": orAbsent(j.failed),
 		"conditions": s.conditions(condition{name: before, true: true, reason: reason}, condition{name: ended, true: true, reason: reason}),

@@ -15,7 +15,7 @@ func service(s *stepper) {
 	}
 	ingress, _ := object.FieldAt(s.status, "loadBalancer", "ingress").([]any)
 	if len(ingress) == 0 {
-		s.step("cloud-controller-manager", "gets an address", s.setStatus(map[string]any{
+		s.step("gets an address", s.setStatus(map[string]any{
 			"loadBalancer": map[string]any{"ingress": []any{map[string]any{"ip": "192.0.2.1"}}},
 		}))
 	}
@@ -30,14 +30,12 @@ func claim(s *stepper) {
 	case s.object.Deleting():
 		if s.object.HasFinalizer(protection) && !s.isUsed() {
 			left := slices.DeleteFunc(s.object.Finalizers(), func(name string) bool { return name == protection })
-			s.step("kube-controller-manager", "is no longer in use",
-				s.merge(map[string]any{"metadata": map[string]any{"finalizers": left}}))
+			s.step("is no longer in use", s.merge(map[string]any{"metadata": map[string]any{"finalizers": left}}))
 		}
 	case phase == "Bound":
-		s.failure("kube-controller-manager", "loses its volume", s.setStatus(map[string]any{"phase": "Lost"}))
+		s.failure("loses its volume", s.setStatus(map[string]any{"phase": "Lost"}))
 	case phase != "Lost":
-		s.step("kube-controller-manager", "is bound", s.merge(map[string]any{"spec": map[string]any{"volumeName": "pv-" +
-			s.object.Name()}}),
+		s.step("is bound", s.merge(map[string]any{"spec": map[string]any{"volumeName": "pv-" + s.object.Name()}}),
 			s.setStatus(map[string]any{"phase": "Bound", "accessModes": s.spec["accessModes"],
 				"capacity": object.FieldAt(s.spec, "resources", "requests")}))
 	}

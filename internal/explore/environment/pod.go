@@ -1,6 +1,10 @@
 package environment
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
+)
 
 // nodeName is the node of all pods.
 const nodeName = "node-0"
@@ -12,7 +16,7 @@ func pod(s *stepper) {
 	switch {
 	case phase == "Succeeded" || phase == "Failed":
 		if s.object.Deleting() {
-			s.step("kubelet", "is removed", s.remove())
+			s.step("is removed", s.remove())
 		}
 	case s.object.Deleting():
 		if scheduled {
@@ -21,9 +25,9 @@ func pod(s *stepper) {
 	case !scheduled:
 		bind := s.post("binding", `{"apiVersion":"v1","kind":"Binding","metadata":{"name":"`+s.object.Name()+
 			`"},"target":{"kind":"Node","name":"`+nodeName+`"}}`)
-		s.step("kube-scheduler", "is scheduled", bind)
+		s.add("kube-scheduler", "is scheduled", false, []apiserver.Request{bind})
 	case phase != "Running":
-		s.step("kubelet", "starts", s.podStatus("Running", false))
+		s.step("starts", s.podStatus("Running", false))
 	default:
 		s.runningPod()
 	}
@@ -32,27 +36,27 @@ func pod(s *stepper) {
 // runningPod adds the steps of a pod that runs.
 func (s *stepper) runningPod() {
 	if s.isTrue("Ready") {
-		s.failure("kubelet", "becomes not ready", s.podStatus("Running", false))
+		s.failure("becomes not ready", s.podStatus("Running", false))
 	} else {
-		s.step("kubelet", "becomes ready", s.podStatus("Running", true))
+		s.step("becomes ready", s.podStatus("Running", true))
 	}
 	if policy := text(s.spec, "restartPolicy"); policy == "Never" || policy == "OnFailure" {
-		s.step("kubelet", "succeeds", s.podStatus("Succeeded", false))
+		s.step("succeeds", s.podStatus("Succeeded", false))
 	}
-	s.failure("kubelet", "fails", s.podStatus("Failed", false))
+	s.failure("fails", s.podStatus("Failed", false))
 }
 
 // terminatePod adds the steps of a pod that is being deleted: its containers stop, then it goes. A pod may stop
 // being ready before it is gone.
 func (s *stepper) terminatePod() {
 	if s.isTrue("Ready") {
-		s.step("kubelet", "stops", s.podStatus("Running", false))
+		s.step("stops", s.podStatus("Running", false))
 	}
-	s.step("kubelet", "ends", s.remove())
+	s.step("ends", s.remove())
 }
 
 // podStatus sets phase and readiness, and the states of the containers to match.
-func (s *stepper) podStatus(phase string, ready bool) write {
+func (s *stepper) podStatus(phase string, ready bool) apiserver.Request {
 	conditions := s.conditions(
 		condition{name: "Initialized", true: true},
 		condition{name: "Ready", true: ready},
@@ -65,7 +69,6 @@ func (s *stepper) podStatus(phase string, ready bool) write {
 	})
 }
 
-// containers returns the states of the containers.
 func (s *stepper) containers(phase string, ready bool) []any {
 	list, _ := s.spec["containers"].([]any)
 	states := make([]any, 0, len(list))

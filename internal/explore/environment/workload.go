@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -57,14 +58,14 @@ func (s *stepper) observeDeployment(c counts) {
 	if !strings.Contains(text(s.find("Progressing"), "message"), `"`+s.revision()+`"`) {
 		c.updated = 0
 	}
-	s.step("kube-controller-manager", "is observed by its controller", s.deploymentStatus(c, false))
+	s.step("is observed by its controller", s.deploymentStatus(c, false))
 	if before := s.counts(); before.ready < before.all {
-		s.step("kube-controller-manager", "gets a ready pod", s.deploymentStatus(before.readier(1), false), s.unobserved())
+		s.step("gets a ready pod", s.deploymentStatus(before.readier(1), false), s.unobserved())
 	}
 }
 
 // unobserved restores the generation that the status was about: pods go on before the controller sees a new spec.
-func (s *stepper) unobserved() write {
+func (s *stepper) unobserved() apiserver.Request {
 	return s.setStatus(map[string]any{"observedGeneration": s.status["observedGeneration"]})
 }
 
@@ -80,7 +81,7 @@ func (s *stepper) scaleDeployment(c counts) {
 		}
 	}
 	if c.all > c.desired && outdated == 0 || c.all > c.desired+surge+1 {
-		s.step("kube-controller-manager", "loses a pod", s.deploymentStatus(c.minus(), false))
+		s.step("loses a pod", s.deploymentStatus(c.minus(), false))
 		return
 	}
 	removes := outdated > 0 && !paused && (c.ready < c.all || c.ready > c.desired-unavailable)
@@ -89,10 +90,10 @@ func (s *stepper) scaleDeployment(c counts) {
 		most++ // The status may show a new pod before it shows that an old one is gone.
 	}
 	if c.updated < c.desired && c.all < most && (!paused || outdated == 0) {
-		s.step("kube-controller-manager", "gets a pod", s.deploymentStatus(c.plus(), false))
+		s.step("gets a pod", s.deploymentStatus(c.plus(), false))
 	}
 	if removes {
-		s.step("kube-controller-manager", "loses an outdated pod", s.deploymentStatus(c.minus(), false))
+		s.step("loses an outdated pod", s.deploymentStatus(c.minus(), false))
 	}
 }
 
@@ -127,16 +128,15 @@ func (s *stepper) scaled(desired int64, absent intstr.IntOrString, up bool, path
 // readyDeployment makes a pod ready, or not.
 func (s *stepper) readyDeployment(c counts) {
 	if c.ready < c.all {
-		s.step("kube-controller-manager", "gets a ready pod", s.deploymentStatus(c.readier(1), false))
-		s.failure("kube-controller-manager", "exceeds its progress deadline", s.deploymentStatus(c, true))
+		s.step("gets a ready pod", s.deploymentStatus(c.readier(1), false))
+		s.failure("exceeds its progress deadline", s.deploymentStatus(c, true))
 	}
 	if c.ready > 0 {
-		s.failure("kube-controller-manager", "loses a ready pod", s.deploymentStatus(c.readier(-1), false))
+		s.failure("loses a ready pod", s.deploymentStatus(c.readier(-1), false))
 	}
 }
 
-// deploymentStatus sets counts and conditions.
-func (s *stepper) deploymentStatus(c counts, late bool) write {
+func (s *stepper) deploymentStatus(c counts, late bool) apiserver.Request {
 	desired := number(s.spec, 1, "replicas")
 	progressing := condition{name: "Progressing", true: !late, reason: "ReplicaSetUpdated", message: `ReplicaSet "` + s.revision() +
 		`" is progressing.`}
@@ -169,7 +169,7 @@ func statefulSet(s *stepper) {
 	default:
 		s.scaleStatefulSet(c)
 		if c.ready > 0 {
-			s.failure("kube-controller-manager", "loses a ready pod", s.statefulSetStatus(c.readier(-1)))
+			s.failure("loses a ready pod", s.statefulSetStatus(c.readier(-1)))
 		}
 	}
 }
@@ -178,16 +178,16 @@ func statefulSet(s *stepper) {
 // may have made a pod of the earlier one.
 func (s *stepper) observeStatefulSet(c counts) {
 	if c.ready < c.all {
-		s.step("kube-controller-manager", "gets a ready pod", s.statefulSetStatus(c.readier(1)), s.unobserved(),
+		s.step("gets a ready pod", s.statefulSetStatus(c.readier(1)), s.unobserved(),
 			s.setStatus(map[string]any{"updateRevision": s.status["updateRevision"], "currentRevision": s.status["currentRevision"]}))
 	}
 	if text(s.status, "updateRevision") != s.revision() {
 		c.updated = 0
 	}
-	s.step("kube-controller-manager", "is observed by its controller", s.statefulSetStatus(c))
+	s.step("is observed by its controller", s.statefulSetStatus(c))
 	if text(s.status, "currentRevision") == "" && s.object.Generation() > 1 {
 		c.all++
-		s.step("kube-controller-manager", "is observed by its controller, which has made an outdated pod", s.statefulSetStatus(c),
+		s.step("is observed by its controller, which has made an outdated pod", s.statefulSetStatus(c),
 			s.setStatus(map[string]any{"currentRevision": s.object.Name() + "-earlier", "currentReplicas": 1}))
 	}
 }
@@ -197,15 +197,15 @@ func (s *stepper) observeStatefulSet(c counts) {
 func (s *stepper) scaleStatefulSet(c counts) {
 	switch {
 	case c.ready < c.all:
-		s.step("kube-controller-manager", "gets a ready pod", s.statefulSetStatus(c.readier(1)))
+		s.step("gets a ready pod", s.statefulSetStatus(c.readier(1)))
 	case c.all < c.desired:
-		s.step("kube-controller-manager", "gets a pod", s.statefulSetStatus(c.plus()))
+		s.step("gets a pod", s.statefulSetStatus(c.plus()))
 	}
 	switch outdated := c.all - c.updated; {
 	case c.all > c.desired:
-		s.step("kube-controller-manager", "loses its last pod", s.statefulSetStatus(c.minus()))
+		s.step("loses its last pod", s.statefulSetStatus(c.minus()))
 	case outdated > 0 && c.desired-c.all < s.unavailable(c.desired) && text(s.spec, "updateStrategy", "type") != "OnDelete":
-		s.step("kube-controller-manager", "loses an outdated pod", s.statefulSetStatus(c.minus()))
+		s.step("loses an outdated pod", s.statefulSetStatus(c.minus()))
 	}
 }
 
@@ -215,7 +215,7 @@ func (s *stepper) unavailable(desired int64) int64 {
 }
 
 // statefulSetStatus sets counts and revisions. The current revision is that of before an update.
-func (s *stepper) statefulSetStatus(c counts) write {
+func (s *stepper) statefulSetStatus(c counts) apiserver.Request {
 	current := text(s.status, "currentRevision")
 	if current == "" || c.updated == c.desired && c.all == c.desired && c.ready == c.all {
 		current = s.revision()
@@ -228,5 +228,43 @@ func (s *stepper) statefulSetStatus(c counts) write {
 		"observedGeneration": s.object.Generation(), "replicas": c.all, "readyReplicas": orAbsent(c.ready), "availableReplicas": c.ready,
 		"updatedReplicas": orAbsent(c.updated), "currentReplicas": orAbsent(of), "currentRevision": current, "updateRevision": s.revision(),
 		"collisionCount": 0,
+	})
+}
+
+// replicaSet is the model of the ReplicaSet controller and its pods. It does not replace pods of an earlier template.
+func replicaSet(s *stepper) {
+	c := s.counts()
+	switch {
+	case s.object.Deleting():
+	case !s.observed():
+		s.step("is observed by its controller", s.replicaSetStatus(c))
+		if c.ready < c.all {
+			s.step("gets a ready pod", s.replicaSetStatus(c.readier(1)), s.unobserved())
+		}
+	default:
+		s.scaleReplicaSet(c)
+	}
+}
+
+// scaleReplicaSet adds, readies and removes pods.
+func (s *stepper) scaleReplicaSet(c counts) {
+	switch {
+	case c.all < c.desired:
+		s.step("gets a pod", s.replicaSetStatus(c.plus()))
+	case c.all > c.desired:
+		s.step("loses a pod", s.replicaSetStatus(c.minus()))
+	}
+	if c.ready < c.all {
+		s.step("gets a ready pod", s.replicaSetStatus(c.readier(1)))
+	}
+	if c.ready > 0 {
+		s.failure("loses a ready pod", s.replicaSetStatus(c.readier(-1)))
+	}
+}
+
+func (s *stepper) replicaSetStatus(c counts) apiserver.Request {
+	return s.setStatus(map[string]any{
+		"observedGeneration": s.object.Generation(), "replicas": c.all, "fullyLabeledReplicas": orAbsent(c.all),
+		"readyReplicas": orAbsent(c.ready), "availableReplicas": orAbsent(c.ready),
 	})
 }

@@ -3,6 +3,7 @@
 package graph
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -138,10 +139,7 @@ func (g *Graph) Fill(from, to uint32) []uint32 {
 
 // byDepth orders nodes by the length of the way to them.
 func (g *Graph) byDepth(a, b uint32) int {
-	if order := int(g.Nodes[a].Depth) - int(g.Nodes[b].Depth); order != 0 {
-		return order
-	}
-	return int(a) - int(b)
+	return cmp.Or(cmp.Compare(g.Nodes[a].Depth, g.Nodes[b].Depth), cmp.Compare(a, b))
 }
 
 // CycleIn returns a cycle on which something is written, although no pod ends: a new pod for one that has ended is no
@@ -174,10 +172,9 @@ func (g *Graph) cycleWithWrite(from uint32, inside map[uint32]bool) []uint32 {
 
 // EdgeBetween returns the first natural step between two nodes.
 func (g *Graph) EdgeBetween(from, to uint32) Edge {
-	for _, e := range g.Nodes[from].Edges {
-		if e.To == to {
-			return e
-		}
+	edges := g.Nodes[from].Edges
+	if i := slices.IndexFunc(edges, func(e Edge) bool { return e.To == to }); i >= 0 {
+		return edges[i]
 	}
 	return Edge{}
 }
@@ -462,7 +459,8 @@ func (g *Graph) Recreated() (text string, way []uint32) {
 
 // recreatedNames returns the names that controllers both create and delete, in the order in which they first did.
 func (g *Graph) recreatedNames() []*state.Name {
-	seen := map[*state.Name]operationSet{}
+	type lives struct{ created, deleted bool }
+	seen := map[*state.Name]lives{}
 	var names []*state.Name
 	for id := range g.Nodes {
 		for _, e := range g.Nodes[id].Edges {
@@ -471,17 +469,14 @@ func (g *Graph) recreatedNames() []*state.Name {
 				continue
 			}
 			before := seen[x.Name]
-			seen[x.Name] = before | 1<<x.What
-			if both := operationSet(1<<state.Created | 1<<state.Deleted); before&both != both && seen[x.Name]&both == both {
+			now := lives{before.created || x.What == state.Created, before.deleted || x.What == state.Deleted}
+			if seen[x.Name] = now; now != before && now == (lives{true, true}) {
 				names = append(names, x.Name)
 			}
 		}
 	}
 	return names
 }
-
-// operationSet has a bit for each operation.
-type operationSet uint8
 
 // recreation returns a shortest way on which an object is created, deleted and created again.
 func (g *Graph) recreation(n *state.Name) []uint32 {

@@ -66,7 +66,7 @@ func respondOutside[T any](ctx context.Context, c *callRecorder, name string, re
 		return respond(ctx, c, name, request, do)
 	}
 	for {
-		before, err := c.external.read(ctx)
+		before, err := c.external.read()
 		if err != nil {
 			return nil, err
 		}
@@ -80,7 +80,7 @@ func respondOutside[T any](ctx context.Context, c *callRecorder, name string, re
 			return nil, ctx.Err()
 		}
 		result, _ := made.(outcome[T])
-		switch failed := c.external.write(ctx, before, result.after); {
+		switch failed := c.external.write(before, result.after); {
 		case failed == nil:
 			return result.response, err
 		case !errors.Is(failed, errExternalChanged):
@@ -116,7 +116,6 @@ func (c *callRecorder) remembered(ctx context.Context, name string, request dige
 	return value, err
 }
 
-// comparedPart returns a response with all that is compared.
 func comparedPart(response any) any {
 	switch r := response.(type) {
 	case *hook.Response:
@@ -148,8 +147,8 @@ func recovered[T any](ctx context.Context, do hookCall[T]) (response *T, pure bo
 	return response, pure, err
 }
 
-// hook returns a hook that is called through the memo; nil for nil.
-func (c *callRecorder) hook(name string, h hook.Hook) hook.Hook {
+// wrapHook returns a hook that is called through the memo; nil for nil.
+func (c *callRecorder) wrapHook(name string, h hook.Hook) hook.Hook {
 	if h == nil {
 		return nil
 	}
@@ -173,7 +172,7 @@ func ownResponse(r *hook.Response) *hook.Response {
 	return &own
 }
 
-func (c *callRecorder) customizer(name string, h hook.Customizer) hook.Customizer {
+func (c *callRecorder) wrapCustomizer(name string, h hook.Customizer) hook.Customizer {
 	if h == nil {
 		return nil
 	}
@@ -190,7 +189,7 @@ func (c *callRecorder) customizer(name string, h hook.Customizer) hook.Customize
 	})
 }
 
-func (c *callRecorder) handler(name string, h hook.Handler) hook.Handler {
+func (c *callRecorder) wrapHandler(name string, h hook.Handler) hook.Handler {
 	if h == nil {
 		return nil
 	}

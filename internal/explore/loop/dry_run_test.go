@@ -155,7 +155,7 @@ func (d *dryWalk) runOnce(item loop.Item, handled bool) (first *apiserver.State,
 	return nil, nil
 }
 
-// syncCalls counts the calls of sync and finalize hooks. Former revisions are called beside the latest.
+// syncCalls counts the calls of sync and finalize hooks. Previous revisions are called beside the latest.
 func syncCalls(calls []loop.Call) (n int) {
 	seen := map[loop.Call]bool{}
 	for _, c := range calls {

@@ -32,6 +32,9 @@ func (v *View) Received(e Event) *View {
 	return next
 }
 
+// Writes returns the own writes whose events are still to come, in order.
+func (v *View) Writes() []cache.Write { return v.writes }
+
 // Memo returns what the hooks responded.
 func (p *Process) Memo() *Memo { return p.options.Memo }
 
@@ -58,7 +61,7 @@ func (p *Process) DryRun(ctx context.Context, view *View, item Item, transport h
 		return said, err
 	}
 	s := p.begin(view)
-	defer s.close()
+	defer s.release()
 	p.calls.begin(ctx)
 	options := queue.Options{Now: fixedTime, Random: func() float64 { return 0 }}
 	if p.handles(item) == nil {
@@ -86,7 +89,7 @@ type Living struct{ session *session }
 
 // NewLiving starts a process with a view. The transport handles its requests, in the goroutine of Run.
 func NewLiving(programs Programs, options Options, view *View, transport http.RoundTripper) (*Living, error) {
-	p, err := New(programs, options)
+	p, err := NewProcess(programs, options)
 	if err != nil {
 		return nil, err
 	}
@@ -133,4 +136,4 @@ func (l *Living) Failing() int {
 }
 
 // Close ends the process.
-func (l *Living) Close() { l.session.close() }
+func (l *Living) Close() { l.session.release() }

@@ -2,7 +2,6 @@ package loop
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -106,9 +105,8 @@ type version struct {
 	number string
 }
 
-// read returns what is stored.
-func (e *externalClient) read(ctx context.Context) (version, error) {
-	status, body, err := e.do(ctx, http.MethodGet, nil)
+func (e *externalClient) read() (version, error) {
+	response, err := e.do(http.MethodGet, nil)
 	if err != nil {
 		return version{}, err
 	}
@@ -118,8 +116,8 @@ func (e *externalClient) read(ctx context.Context) (version, error) {
 		} `json:"metadata"`
 		State json.RawMessage `json:"state"`
 	}
-	if status != http.StatusOK || json.Unmarshal(body, &stored) != nil {
-		return version{}, fmt.Errorf("read the external system: %d %s", status, body)
+	if response.Code != http.StatusOK || json.Unmarshal(response.Body, &stored) != nil {
+		return version{}, fmt.Errorf("read the external system: %d %s", response.Code, response.Body)
 	}
 	state, err := canonical(stored.State)
 	return version{state, stored.Metadata.ResourceVersion}, err
@@ -129,33 +127,23 @@ func (e *externalClient) read(ctx context.Context) (version, error) {
 var errExternalChanged = errors.New("the external system has changed")
 
 // write stores the state after a call, unless it is as before.
-func (e *externalClient) write(ctx context.Context, before version, after []byte) error {
+func (e *externalClient) write(before version, after []byte) error {
 	if bytes.Equal(before.state, after) {
 		return nil
 	}
-	status, body, err := e.do(ctx, http.MethodPut, externalObject(after, before.number))
+	response, err := e.do(http.MethodPut, externalObject(after, before.number))
 	switch {
 	case err != nil:
 		return fmt.Errorf("call the external system: %w", err)
-	case status == http.StatusConflict:
+	case response.Code == http.StatusConflict:
 		return errExternalChanged
-	case status >= http.StatusBadRequest:
-		return fmt.Errorf("call the external system: %d %s", status, body)
+	case response.Code >= http.StatusBadRequest:
+		return fmt.Errorf("call the external system: %d %s", response.Code, response.Body)
 	}
 	return nil
 }
 
-func (e *externalClient) do(ctx context.Context, method string, body []byte) (int, []byte, error) {
-	url := "http://explored" + ExternalKind.Path("", externalName)
-	r, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
-	if err != nil {
-		return 0, nil, err
-	}
-	r.Header.Set("Content-Type", "application/json")
-	raw, err := e.transport.RoundTrip(r) //nolint:bodyclose // NewResponse closes it.
-	if err != nil {
-		return 0, nil, err
-	}
-	response, err := NewResponse(raw)
-	return response.Code, response.Body, err
+func (e *externalClient) do(method string, body []byte) (Response, error) {
+	target := ExternalKind.Path("", externalName)
+	return e.transport.send(Request{Method: method, Target: target, ContentType: "application/json", Body: body})
 }

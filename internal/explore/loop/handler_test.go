@@ -97,7 +97,7 @@ func TestOmissions(t *testing.T) {
 	program := copies(new([]string))
 	program.Handlers[0].Debounce, program.Handlers[0].Every = 5, time.Hour
 	program.Handlers = append(program.Handlers, trigger.Handler{Name: "watch", Daemon: func(context.Context, *hook.HandlerRequest, trigger.Live) error { return nil }})
-	p := must.Get(loop.New(loop.Programs{Handle: []handler.Program{program}}, loop.Options{})).In(t)
+	p := must.Get(loop.NewProcess(loop.Programs{Handle: []handler.Program{program}}, loop.Options{})).In(t)
 	want := []string{"copies: handlers do not know the previous state, as after a restart", "copies: the handler copy does not wait until the object is unchanged for a while", "copies: the handler copy is not called by time", "copies: the daemon watch does not run"}
 	if got := p.Omissions(); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

@@ -10,11 +10,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
-
-	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
@@ -22,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -62,8 +60,8 @@ type Process struct {
 	calls     *callRecorder
 }
 
-// New returns a process. What cannot be explored is left out; see Omissions.
-func New(programs Programs, options Options) (*Process, error) {
+// NewProcess returns a process. What cannot be explored is left out; see Omissions.
+func NewProcess(programs Programs, options Options) (*Process, error) {
 	if options.Memo == nil {
 		options.Memo = NewMemo()
 	}
@@ -85,34 +83,19 @@ func New(programs Programs, options Options) (*Process, error) {
 		return nil, err
 	}
 	p.writer = apply.New(client, apply.Options{Parallel: 1})
-	p.prepare(programs)
+	p.programs.Compose = lists.Map(programs.Compose, p.prepareCompose)
+	p.programs.Handle = lists.Map(programs.Handle, p.prepareHandle)
 	p.findKinds()
 	return p, nil
 }
 
-// newClient returns a client of the transport, without limits and retries of its own.
-func newClient(transport http.RoundTripper) (rest.Interface, error) {
-	config := &rest.Config{Host: "http://explored", QPS: -1, WarningHandler: rest.NoWarnings{}}
-	config.NegotiatedSerializer = noSerializer{}
-	return rest.UnversionedRESTClientForConfigAndClient(config, &http.Client{Transport: transport})
-}
-
-// prepare wraps the hooks and leaves out what cannot be explored.
-func (p *Process) prepare(programs Programs) {
-	for _, program := range programs.Compose {
-		p.programs.Compose = append(p.programs.Compose, p.prepareCompose(program))
-	}
-	for _, program := range programs.Handle {
-		p.programs.Handle = append(p.programs.Handle, p.prepareHandle(program))
-	}
-}
-
+// prepareCompose wraps the hooks and leaves out what cannot be explored.
 func (p *Process) prepareCompose(program composite.Program) composite.Program {
 	program.DeletionLimit = nil // Nothing is held.
 	p.omitAccount(program.Name, &program.Account)
-	program.Sync = p.calls.hook(program.Name+" sync", program.Sync)
-	program.Finalize = p.calls.hook(program.Name+" finalize", program.Finalize)
-	program.Customize = p.calls.customizer(program.Name+" customize", program.Customize)
+	program.Sync = p.calls.wrapHook(program.Name+" sync", program.Sync)
+	program.Finalize = p.calls.wrapHook(program.Name+" finalize", program.Finalize)
+	program.Customize = p.calls.wrapCustomizer(program.Name+" customize", program.Customize)
 	return program
 }
 
@@ -138,7 +121,7 @@ func (p *Process) prepareHandle(program handler.Program) handler.Program {
 		if h.Every > 0 || h.Schedule != nil {
 			p.omit("%s: the handler %s is not called by time", program.Name, h.Name)
 		}
-		h.Do = p.calls.handler(program.Name+" "+h.Name, h.Do)
+		h.Do = p.calls.wrapHandler(program.Name+" "+h.Name, h.Do)
 		program.Handlers = append(program.Handlers, h)
 	}
 	return program
@@ -158,7 +141,6 @@ func (p *Process) omit(format string, args ...any) {
 // Omissions says what of the programs is not explored, for reports.
 func (p *Process) Omissions() []string { return p.omissions }
 
-// findKinds finds the kinds that the process watches.
 func (p *Process) findKinds() {
 	for i := range p.programs.Compose {
 		if p.programs.Compose[i].Customize != nil {
@@ -166,8 +148,8 @@ func (p *Process) findKinds() {
 		}
 	}
 	p.kinds = map[object.GroupKind]bool{}
-	s := p.begin(nil)
-	defer s.close()
+	s := p.begin(&View{})
+	defer s.release()
 	for _, one := range s.workers {
 		for _, w := range one.Watches() {
 			p.kinds[w.Resource.GroupKind()] = true

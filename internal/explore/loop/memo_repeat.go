@@ -36,7 +36,7 @@ const callsAfterRestart = 40
 // on calling the same processes, and would not see what they remember. What was wanted when the first calls after a start
 // were made differs from restart to restart, which a number counts.
 func (m *Memo) RepeatRestarted(ctx context.Context, restart int, hooks Programs) {
-	m.substitute(hooks.hooks())
+	m.substitute(hooks.byName())
 	defer m.substitute(nil)
 	for _, made := range m.keptFrom(restart) {
 		if ctx.Err() != nil {
@@ -79,8 +79,8 @@ func current[H any](m *Memo, name string, first H) H {
 	return first
 }
 
-// hooks returns the hooks of the programs, by their names in a Memo.
-func (p *Programs) hooks() map[string]any {
+// byName returns the hooks of the programs, by their names in a Memo.
+func (p *Programs) byName() map[string]any {
 	all := map[string]any{}
 	for i := range p.Compose {
 		one := &p.Compose[i]
@@ -92,50 +92,6 @@ func (p *Programs) hooks() map[string]any {
 		}
 	}
 	return all
-}
-
-// maxRepeatable is how many of the oldest calls of a hook are kept, and of the newest.
-const maxRepeatable = 100
-
-// repeatable are calls that were made: the oldest in their order, the newest, of which next is the oldest, and the first
-// with each intent.
-type repeatable struct {
-	oldest, newest, firsts []madeCall
-	next                   int
-	intents                map[uint64]bool
-}
-
-// madeCall is a call with its response.
-type madeCall struct {
-	call
-
-	r *remembered
-}
-
-// keep keeps a call to repeat it. A program that a call crashed would have to start again first.
-func (m *Memo) keep(c call, r *remembered) {
-	if c.inRun || r.err != nil {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	kept, made := &m.hookNamed(c.hook).repeatable, madeCall{c, r}
-	if intent := c.request.intent(); !kept.intents[intent] && len(kept.firsts) < maxRepeatable {
-		if kept.intents == nil {
-			kept.intents = map[uint64]bool{}
-		}
-		kept.intents[intent] = true
-		kept.firsts = append(kept.firsts, made)
-	}
-	switch {
-	case len(kept.oldest) < maxRepeatable:
-		kept.oldest = append(kept.oldest, made)
-	case len(kept.newest) < maxRepeatable:
-		kept.newest = append(kept.newest, made)
-	default:
-		kept.newest[kept.next] = made
-		kept.next = (kept.next + 1) % maxRepeatable
-	}
 }
 
 // kept returns the calls to repeat, the oldest and the newest of all hooks in turn.
@@ -161,7 +117,7 @@ func (m *Memo) kept() []madeCall {
 
 // inTurn returns the oldest call, the newest, the second oldest, and so on.
 func (r *repeatable) inTurn() []madeCall {
-	made := slices.Concat(r.oldest, r.newest[r.next:], r.newest[:r.next])
+	made := slices.Concat(r.oldest, r.newest)
 	all := make([]madeCall, 0, len(made))
 	for len(made) > 0 {
 		all = append(all, made[0])

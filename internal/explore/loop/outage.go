@@ -1,21 +1,16 @@
 package loop
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"iter"
 	"net/http"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/setpoint-dev/setpoint/internal/controller/composite"
-	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/served"
 )
 
 // Outage is something around a controller that does not work: a kind that is not served any more, or a right that was
@@ -100,8 +95,8 @@ func isFor(r *Request, resource object.Resource) bool {
 	return is && path[0] == resource.Plural
 }
 
-// error returns why a watch of the kind fails; nil if it does not.
-func (o Outage) error() error {
+// watchError returns why a watch of the kind fails; nil if it does not.
+func (o Outage) watchError() error {
 	of := schema.GroupResource{Group: o.Of.Group, Resource: o.Of.Plural}
 	switch o.What {
 	case Unserved:
@@ -113,78 +108,13 @@ func (o Outage) error() error {
 	}
 }
 
-// outages returns those that a process has heard of.
-func (v *View) outages() []Outage {
+// OutagesAmong are those that some of the objects stand for.
+func OutagesAmong(objects iter.Seq[*object.Object]) []Outage {
 	var all []Outage
-	for _, o := range v.Seen(OutageResource) {
+	for o := range objects {
 		if one, is := OutageOf(o); is {
 			all = append(all, one)
 		}
 	}
 	return all
-}
-
-// Failing returns why watches of a kind fail; nil if they do not.
-func (s *session) Failing(resource object.Resource) error {
-	for _, one := range s.outages {
-		if one.Of.GroupKind() == resource.GroupKind() {
-			return one.error()
-		}
-	}
-	return nil
-}
-
-// resolver finds the kinds that customize hooks name.
-func (s *session) resolver(known resolver) resolver {
-	return func(ctx context.Context, apiVersion, plural string) (object.Resource, error) {
-		for _, one := range s.outages {
-			if one.What == Unserved && one.Of.APIVersion() == apiVersion && one.Of.Plural == plural {
-				return object.Resource{}, fmt.Errorf("%s of %s: %w", plural, apiVersion, served.ErrNotServed)
-			}
-		}
-		return known(ctx, apiVersion, plural)
-	}
-}
-
-// resolver finds a kind by its plural.
-type resolver = func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
-
-// compose returns a program as it is compiled while kinds are not served.
-func (s *session) compose(p composite.Program) composite.Program {
-	if len(s.outages) > 0 {
-		p.Children = slices.Clone(p.Children)
-		for i := range p.Children {
-			s.markUnserved(&p.Children[i].Resource)
-		}
-	}
-	return p
-}
-
-// handle returns a program as it is compiled while kinds are not served.
-func (s *session) handle(p handler.Program) handler.Program {
-	if len(s.outages) == 0 {
-		return p
-	}
-	p.Owns, p.Reads, p.Writes, p.Related = slices.Clone(p.Owns), slices.Clone(p.Reads), slices.Clone(p.Writes), slices.Clone(p.Related)
-	for i := range p.Owns {
-		s.markUnserved(&p.Owns[i])
-	}
-	for i := range p.Reads {
-		s.markUnserved(&p.Reads[i])
-	}
-	for i := range p.Writes {
-		s.markUnserved(&p.Writes[i].Resource)
-	}
-	for i := range p.Related {
-		s.markUnserved(&p.Related[i].Resource)
-	}
-	return p
-}
-
-func (s *session) markUnserved(resource *object.Resource) {
-	for _, one := range s.outages {
-		if one.What == Unserved && one.Of.GroupKind() == resource.GroupKind() {
-			resource.Unserved = true
-		}
-	}
 }

@@ -2,10 +2,14 @@ package loop
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 
 	authentication "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 )
 
 // Request is a request to the API server.
@@ -51,9 +55,6 @@ func (r *Request) HTTP() (*http.Request, error) {
 	return h, nil
 }
 
-// Writes reports whether the request may change something.
-func (r *Request) Writes() bool { return r.Method != http.MethodGet }
-
 // equal reports whether two requests are the same.
 func (r *Request) equal(other *Request) bool {
 	return r.Method == other.Method && r.Target == other.Target && r.ContentType == other.ContentType && r.Accept == other.Accept &&
@@ -77,19 +78,102 @@ func NewResponse(r *http.Response) (Response, error) {
 	return Response{Code: r.StatusCode, Body: body}, err
 }
 
-func (r *Response) http(of *http.Request) (*http.Response, error) {
-	if r.Err != nil {
-		return nil, r.Err
-	}
+func (r *Response) toHTTP(of *http.Request) *http.Response {
 	return &http.Response{
 		StatusCode: r.Code, Status: http.StatusText(r.Code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(r.Body)),
 		ContentLength: int64(len(r.Body)), Request: of,
-	}, nil
+	}
 }
 
 // Exchange is a request of a run and its response.
 type Exchange struct {
 	Request  Request
 	Response Response
+}
+
+// errStopped ends a run at a request whose response is not known yet.
+var errStopped = errors.New("the run is stopped at this request")
+
+// transport gives the requests of a run their known responses. At the first other request it stops the
+// run: it ends the context, so that nothing more is sent or called, and what the run then does is
+// dropped.
+type transport struct {
+	exchanges []Exchange
+	// served is called when an exchange is used, stop ends the context of the run.
+	served func()
+	stop   func()
+
+	request  *Request
+	diverged error
+}
+
+// begin starts a run.
+func (t *transport) begin(exchanges []Exchange, served, stop func()) {
+	*t = transport{exchanges: exchanges, served: served, stop: stop}
+}
+
+// abort ends the run and the search: it cannot go on.
+func (t *transport) abort(err error) {
+	t.diverged = err
+	t.stop()
+}
+
+// RoundTrip returns the known response.
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	request, err := newRequest(r)
+	if err != nil {
+		return nil, err
+	}
+	response, err := t.send(request)
+	if err != nil {
+		return nil, err
+	}
+	return response.toHTTP(r), nil
+}
+
+// send returns the known response, or its error.
+func (t *transport) send(request Request) (Response, error) {
+	if t.request != nil || t.diverged != nil {
+		return Response{}, errStopped
+	}
+	if len(t.exchanges) == 0 {
+		t.request = &request
+		t.stop()
+		return Response{}, errStopped
+	}
+	known := &t.exchanges[0]
+	if !request.equal(&known.Request) {
+		t.abort(fmt.Errorf("the run is not repeatable: it requests %s with %q instead of %s with %q",
+			&request, request.Body, &known.Request, known.Request.Body))
+		return Response{}, errStopped
+	}
+	t.exchanges = t.exchanges[1:]
+	t.served()
+	return known.Response, known.Response.Err
+}
+
+// newClient returns a client of the transport, without limits and retries of its own.
+func newClient(transport http.RoundTripper) (rest.Interface, error) {
+	config := &rest.Config{Host: "http://explored", QPS: -1, WarningHandler: rest.NoWarnings{}}
+	config.NegotiatedSerializer = noSerializer{}
+	return rest.UnversionedRESTClientForConfigAndClient(config, &http.Client{Transport: transport})
+}
+
+// noSerializer is for a client whose requests and responses stay bytes.
+type noSerializer struct{ runtime.NegotiatedSerializer }
+
+// SupportedMediaTypes returns JSON, which the client needs to know.
+func (noSerializer) SupportedMediaTypes() []runtime.SerializerInfo {
+	return []runtime.SerializerInfo{{MediaType: runtime.ContentTypeJSON}}
+}
+
+// EncoderForVersion returns no encoder.
+func (noSerializer) EncoderForVersion(runtime.Encoder, runtime.GroupVersioner) runtime.Encoder {
+	return nil
+}
+
+// DecoderToVersion returns no decoder.
+func (noSerializer) DecoderToVersion(runtime.Decoder, runtime.GroupVersioner) runtime.Decoder {
+	return nil
 }

@@ -2,6 +2,8 @@ package loop
 
 import (
 	"context"
+	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"slices"
 	"time"
@@ -10,8 +12,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/served"
 )
 
 // session is one life of the process: it starts with a view and ends with the call that began it.
@@ -24,7 +31,7 @@ type session struct {
 	observer *observer
 	// outages are those that the process has heard of.
 	outages []Outage
-	// ends end the watches of indexes, and release the memory that functions share.
+	// ends close the controllers, end the watches of indexes, and release the memory that functions share.
 	ends []func()
 }
 
@@ -35,8 +42,17 @@ type worker struct {
 	run func(context.Context, Item) queue.Outcome
 	// relate makes related objects known; nil if there are none.
 	relate func(context.Context, queue.Key) error
-	close  func()
 }
+
+// observer keeps the error of the latest run, and ignores all else.
+type observer struct {
+	controller.Unobserved
+
+	err error
+}
+
+// Ran keeps the error of a run.
+func (o *observer) Ran(run record.Run) { o.err = run.Err }
 
 var silent = slog.New(slog.DiscardHandler)
 
@@ -49,28 +65,43 @@ func (p *Process) begin(view *View) *session {
 
 // open is begin with what the first lists have queued.
 func (p *Process) open(view *View, clock func() time.Time) *session {
-	s := &session{view: view, observer: &observer{}, outages: view.outages()}
+	s := &session{view: view, observer: &observer{}, outages: OutagesAmong(slices.Values(view.Seen(OutageResource)))}
 	s.cache = cache.NewManual(s)
 	s.index(p.programs)
 	options := queue.Options{Now: clock, Random: func() float64 { return 0 }}
-	for i := range p.programs.Compose {
-		s.addCompose(p.newComposite(s, i, options), p.programs.Compose[i].Customize != nil)
+	for i, program := range p.programs.Compose {
+		c := p.newComposite(s, i, options)
+		w := worker{Base: c.Base, run: func(ctx context.Context, item Item) queue.Outcome { return c.RunItem(ctx, item.Item) }}
+		if program.Customize != nil {
+			w.relate = c.Relate
+		}
+		s.workers, s.ends = append(s.workers, w), append(s.ends, c.Close)
 	}
 	for i := range p.programs.Handle {
-		s.addHandle(p.newHandler(s, i, options))
+		c := p.newHandler(s, i, options)
+		run := func(ctx context.Context, item Item) queue.Outcome { return c.RunItem(ctx, item.Item, item.events) }
+		s.workers, s.ends = append(s.workers, worker{Base: c.Base, run: run}), append(s.ends, c.Close)
 	}
 	s.cache.List()
-	s.cache.Observe(view.Writes()...)
+	s.cache.Observe(view.writes...)
 	s.goOn()
 	return s
 }
 
+// newComposite returns the controller of a program as it is compiled while kinds are not served.
 func (p *Process) newComposite(s *session, i int, options queue.Options) *composite.Controller {
-	return composite.New(s.compose(p.programs.Compose[i]), composite.Dependencies{Dependencies: p.tools(s, options)})
+	program := p.programs.Compose[i]
+	program.Children = markUnserved(s, program.Children, func(r *plan.Rule) *object.Resource { return &r.Resource })
+	return composite.New(program, composite.Dependencies{Dependencies: p.tools(s, options)})
 }
 
+// newHandler returns the controller of a program as it is compiled while kinds are not served.
 func (p *Process) newHandler(s *session, i int, options queue.Options) *handler.Controller {
-	return handler.New(s.handle(p.programs.Handle[i]), p.tools(s, options))
+	program, itself := p.programs.Handle[i], func(r *object.Resource) *object.Resource { return r }
+	program.Owns, program.Reads = markUnserved(s, program.Owns, itself), markUnserved(s, program.Reads, itself)
+	program.Writes = markUnserved(s, program.Writes, func(w *permit.Write) *object.Resource { return &w.Resource })
+	program.Related = markUnserved(s, program.Related, func(r *handler.Related) *object.Resource { return &r.Resource })
+	return handler.New(program, p.tools(s, options))
 }
 
 func (p *Process) tools(s *session, options queue.Options) controller.Dependencies {
@@ -89,7 +120,7 @@ func (s *session) index(programs Programs) {
 	for _, watch := range programs.Indexes {
 		end, err := watch(s.cache.Cache)
 		if err != nil {
-			s.close()                                   // Other sessions wait for the lock.
+			s.release()                                 // Other sessions wait for the lock.
 			panic("watch for an index: " + err.Error()) // Its selectors were compiled before.
 		}
 		s.ends = append(s.ends, end)
@@ -105,25 +136,7 @@ func (s *session) deliver(e Event) {
 	s.cache.Deliver(e.Resource, e.Object, e.Deleted)
 }
 
-func (s *session) addCompose(c *composite.Controller, customizes bool) {
-	w := worker{Base: c.Base, close: c.Close, run: func(ctx context.Context, item Item) queue.Outcome { return c.RunItem(ctx, item.Item) }}
-	if customizes {
-		w.relate = c.Relate
-	}
-	s.workers = append(s.workers, w)
-}
-
-func (s *session) addHandle(c *handler.Controller) {
-	s.workers = append(s.workers, worker{Base: c.Base, close: c.Close, run: func(ctx context.Context, item Item) queue.Outcome {
-		return c.RunItem(ctx, item.Item, item.events)
-	}})
-}
-
-// close ends the session.
-func (s *session) close() {
-	for _, w := range s.workers {
-		w.close()
-	}
+func (s *session) release() {
 	for _, end := range slices.Backward(s.ends) {
 		end()
 	}
@@ -144,4 +157,118 @@ func (s *session) drain() []Item {
 		}
 	}
 	return items
+}
+
+// relateAll makes the related objects of all parents known. Parents whose customize hook fails have none.
+func (s *session) relateAll(ctx context.Context) {
+	for _, w := range s.workers {
+		if w.relate == nil {
+			continue
+		}
+		for _, o := range w.Objects() {
+			_ = w.relate(ctx, controller.KeyOf(o))
+		}
+	}
+	s.drain()
+}
+
+// goOn notes that an exchange was used.
+func (s *session) goOn() { s.observed = len(s.cache.Writes()) }
+
+// runItem runs the controller of an item. A panic is an error.
+func (s *session) runItem(ctx context.Context, item Item) (outcome queue.Outcome, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = failure.FromPanic("the run panicked", value)
+		}
+	}()
+	return s.workers[item.Program].run(ctx, item), nil
+}
+
+// Failing returns why watches of a kind fail; nil if they do not.
+func (s *session) Failing(resource object.Resource) error {
+	for _, one := range s.outages {
+		if one.Of.GroupKind() == resource.GroupKind() {
+			return one.watchError()
+		}
+	}
+	return nil
+}
+
+// resolver finds the kinds that customize hooks name.
+func (s *session) resolver(known resolver) resolver {
+	return func(ctx context.Context, apiVersion, plural string) (object.Resource, error) {
+		for _, one := range s.outages {
+			if one.What == Unserved && one.Of.APIVersion() == apiVersion && one.Of.Plural == plural {
+				return object.Resource{}, fmt.Errorf("%s of %s: %w", plural, apiVersion, served.ErrNotServed)
+			}
+		}
+		return known(ctx, apiVersion, plural)
+	}
+}
+
+// resolver finds a kind by its plural.
+type resolver = func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
+
+// markUnserved returns what names kinds with a mark at those that are not served.
+func markUnserved[S ~[]T, T any](s *session, all S, kind func(*T) *object.Resource) S {
+	if len(s.outages) == 0 {
+		return all
+	}
+	all = slices.Clone(all)
+	for i := range all {
+		of := kind(&all[i])
+		isOutage := func(o Outage) bool { return o.What == Unserved && o.Of.GroupKind() == of.GroupKind() }
+		of.Unserved = of.Unserved || slices.ContainsFunc(s.outages, isOutage)
+	}
+	return all
+}
+
+// Item is an object to reconcile. It is immutable.
+type Item struct {
+	queue.Item
+
+	// Program is the index of the program.
+	Program int
+	// events are those that handlers have not seen.
+	events []cache.Event
+}
+
+// Merge returns one item for two of the same key.
+func (i Item) Merge(newer Item) Item {
+	causes := queue.NewCauses(i.Causes.List()...)
+	causes.Merge(newer.Causes)
+	i.Causes = causes
+	i.events = slices.Concat(i.events, newer.events)
+	return i
+}
+
+// decisiveCauses are those that change what a run does in a process that has just started. All others only
+// bring about the run.
+var decisiveCauses = []queue.CauseKind{queue.RelatedChanged, queue.ReconcileRequested, queue.HookChanged}
+
+// Digest identifies what the item makes a run do.
+func (i Item) Digest() uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	maphash.WriteComparable(&h, i.Program)
+	maphash.WriteComparable(&h, i.Key)
+	for _, kind := range decisiveCauses {
+		maphash.WriteComparable(&h, i.Causes.Has(kind))
+	}
+	for _, e := range i.events {
+		if e.Old != nil {
+			writeObject(&h, e.Old)
+		}
+		maphash.WriteComparable(&h, e.New != nil)
+		if e.New != nil {
+			writeObject(&h, e.New)
+		}
+	}
+	return h.Sum64()
+}
+
+// Retry returns the item of a run that is to be repeated, by its outcome or by a delay that it chose.
+func (i Item) Retry(kind queue.CauseKind) Item {
+	return Item{Item: queue.Item{Key: i.Key, Causes: queue.NewCauses(queue.Cause{Kind: kind})}, Program: i.Program}
 }

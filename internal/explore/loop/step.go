@@ -3,12 +3,100 @@ package loop
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
+
+// Start returns what a process queues that has just listed all objects.
+func (p *Process) Start(view *View) []Item {
+	p.calls.begin(context.Background())
+	s := p.open(view, fixedTime)
+	defer s.release()
+	return s.drain()
+}
+
+// Deliver passes an event to the cache of the process. It returns what the event queues, with the causes. Events of one
+// kind are delivered in the order of their versions, as by a watch.
+//
+// Related objects are those that customize hooks select for the parents in the view. Their calls end with the context.
+func (p *Process) Deliver(ctx context.Context, view *View, e Event) []Item {
+	if !p.Watches(e.Resource) {
+		return nil
+	}
+	if e.Resource == OutageResource {
+		return p.Start(view.After(e)) // The controllers start again, with the current objects.
+	}
+	p.calls.begin(ctx)
+	s := p.begin(view)
+	defer s.release()
+	s.relateAll(ctx)
+	s.deliver(e)
+	items := s.drain()
+	for i := range items {
+		p.addEvent(&items[i], view, e)
+	}
+	return items
+}
+
+// Observe returns what the process queues when one of its runs puts the result of a write into the cache: others may
+// watch the object, or have had a previous one of the name.
+func (p *Process) Observe(ctx context.Context, view *View, write cache.Write) []Item {
+	p.calls.begin(ctx)
+	s := p.begin(view)
+	defer s.release()
+	s.relateAll(ctx)
+	s.cache.Observe(write)
+	return s.drain()
+}
+
+// addEvent adds the event to an item if handlers of the program are called for it.
+func (p *Process) addEvent(item *Item, view *View, e Event) {
+	program := p.handles(*item)
+	if program == nil || program.Resource.GroupKind() != e.Resource.GroupKind() || controller.KeyOf(e.Object) != item.Key {
+		return
+	}
+	calls := func(h trigger.Handler) bool {
+		return slices.Contains(h.On, hook.ReasonEvent) || e.Deleted && slices.Contains(h.On, hook.ReasonDelete)
+	}
+	if !slices.ContainsFunc(program.Handlers, calls) {
+		return
+	}
+	event := cache.Event{Old: view.Get(e.Resource, e.Object.Namespace(), e.Object.Name()), New: e.Object}
+	if e.Deleted {
+		event.New = nil
+	}
+	item.events = append(item.events, event)
+}
+
+// handles returns the handlers of an item's program; nil for another one.
+func (p *Process) handles(item Item) *handler.Program {
+	if at := item.Program - len(p.programs.Compose); at >= 0 {
+		return &p.programs.Handle[at]
+	}
+	return nil
+}
+
+// MayRead reports whether a run of an item may read an object that is neither its own, nor refers to its UID, nor has
+// a name under which it writes, or whether an event of the object may queue the item. What has no controller may be
+// adopted, and a customize hook may select anything.
+func (p *Process) MayRead(item Item, o *object.Object) bool {
+	if handles := p.handles(item); handles != nil {
+		return len(handles.Related)+len(handles.Reads) > 0
+	}
+	program := &p.programs.Compose[item.Program]
+	_, isChild := program.Children.For(o.GroupKind())
+	_, controlled := o.Controller()
+	return program.Customize != nil || isChild && !controlled
+}
 
 // Run is a reconcile that has begun.
 type Run struct {
@@ -55,7 +143,7 @@ type Requeue struct {
 // Step runs a reconcile from its beginning until the request after its exchanges, or to its end.
 func (p *Process) Step(ctx context.Context, run Run) Step {
 	s := p.begin(run.View)
-	defer s.close()
+	defer s.release()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	p.transport.begin(run.Exchanges, s.goOn, stop)
@@ -72,26 +160,12 @@ func (p *Process) Step(ctx context.Context, run Run) Step {
 		step.Err = ctx.Err()
 		return step
 	}
-	step.End = s.end(run.Item, outcome, err)
+	step.End = s.endOf(run.Item, outcome, err)
 	step.Queued = s.drain()
 	return step
 }
 
-// goOn notes that an exchange was used.
-func (s *session) goOn() { s.observed = len(s.cache.Writes()) }
-
-// runItem runs the controller of an item. A panic is an error.
-func (s *session) runItem(ctx context.Context, item Item) (outcome queue.Outcome, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = failure.FromPanic("the run panicked", value)
-		}
-	}()
-	return s.workers[item.Program].run(ctx, item), nil
-}
-
-// end returns how the run of an item ended.
-func (s *session) end(item Item, outcome queue.Outcome, err error) *End {
+func (s *session) endOf(item Item, outcome queue.Outcome, err error) *End {
 	end := &End{Outcome: outcome, Err: cmp.Or(err, s.observer.err)}
 	end.Panicked = failure.IsPanic(end.Err)
 	end.Requeue.Cause, end.Requeue.After, _ = s.workers[item.Program].Queue.Delayed(item.Key)

@@ -10,10 +10,11 @@ import (
 )
 
 // View is what the cache of a process has seen: the events of each object up to some version, and the results
-// of the process's own writes whose events are still to come. It is immutable; nil is empty.
+// of the process's own writes whose events are still to come. It is immutable; the zero value is empty.
 type View struct {
 	// kinds are sorted by resource.
-	kinds  []seenKind
+	kinds []seenKind
+	// writes are those whose events are still to come, in order.
 	writes []cache.Write
 }
 
@@ -55,9 +56,6 @@ func NewView(objects []*object.Object, resourceOf func(object.GroupKind) (object
 
 // Seen returns the objects of a kind as of the latest events.
 func (v *View) Seen(resource object.Resource) []*object.Object {
-	if v == nil {
-		return nil
-	}
 	at, known := v.find(resource)
 	if !known {
 		return nil
@@ -73,32 +71,16 @@ func (v *View) After(e Event) *View {
 		next.kinds = slices.Insert(next.kinds, at, seenKind{resource: e.Resource})
 	}
 	kind := &next.kinds[at]
-	if e.Deleted {
-		kind.objects = without(kind.objects, e.Object)
-	} else {
-		kind.objects = with(kind.objects, e.Object)
+	kind.objects = slices.Clone(kind.objects)
+	switch i, found := slices.BinarySearchFunc(kind.objects, e.Object, compareNames); {
+	case found && e.Deleted:
+		kind.objects = slices.Delete(kind.objects, i, i+1)
+	case found:
+		kind.objects[i] = e.Object
+	case !e.Deleted:
+		kind.objects = slices.Insert(kind.objects, i, e.Object)
 	}
 	return next
-}
-
-// with returns sorted objects with one added or replaced.
-func with(objects []*object.Object, o *object.Object) []*object.Object {
-	i, found := slices.BinarySearchFunc(objects, o, compareNames)
-	if !found {
-		return slices.Concat(objects[:i], []*object.Object{o}, objects[i:])
-	}
-	objects = slices.Clone(objects)
-	objects[i] = o
-	return objects
-}
-
-// without returns sorted objects without the one of a name.
-func without(objects []*object.Object, o *object.Object) []*object.Object {
-	i, found := slices.BinarySearchFunc(objects, o, compareNames)
-	if !found {
-		return objects
-	}
-	return slices.Concat(objects[:i], objects[i+1:])
 }
 
 // Observe returns the view after own writes whose events are still to come.
@@ -108,26 +90,10 @@ func (v *View) Observe(writes ...cache.Write) *View {
 	return next
 }
 
-func (v *View) clone() *View {
-	if v == nil {
-		return &View{}
-	}
-	return &View{kinds: slices.Clone(v.kinds), writes: v.writes}
-}
-
-// Writes returns the own writes whose events are still to come, in order.
-func (v *View) Writes() []cache.Write {
-	if v == nil {
-		return nil
-	}
-	return v.writes
-}
+func (v *View) clone() *View { return &View{kinds: slices.Clone(v.kinds), writes: v.writes} }
 
 // observed returns the kinds with the own writes.
 func (v *View) observed() []seenKind {
-	if v == nil {
-		return nil
-	}
 	if len(v.writes) == 0 {
 		return v.kinds
 	}
@@ -140,11 +106,9 @@ func (v *View) observed() []seenKind {
 
 // Get returns an object as the process sees it, or nil.
 func (v *View) Get(resource object.Resource, namespace, name string) *object.Object {
-	for _, kind := range v.observed() {
-		for _, o := range kind.objects {
-			if kind.resource == resource && o.Namespace() == namespace && o.Name() == name {
-				return o
-			}
+	for _, o := range (&View{kinds: v.observed()}).Seen(resource) {
+		if o.Namespace() == namespace && o.Name() == name {
+			return o
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package loop_test
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -44,8 +45,8 @@ type world struct {
 // newWorld starts a process in a world with these objects.
 func newWorld(t testing.TB, server *apiserver.Server, programs loop.Programs, options loop.Options, objects ...string) *world {
 	t.Helper()
-	p := must.Get(loop.New(programs, options)).In(t)
-	w := &world{t: t, server: server, state: server.Empty(), process: p}
+	p := must.Get(loop.NewProcess(programs, options)).In(t)
+	w := &world{t: t, server: server, state: server.Empty(), process: p, view: &loop.View{}}
 	for _, text := range objects {
 		w.create(text)
 	}
@@ -70,7 +71,7 @@ func (w *world) set(state *apiserver.State) {
 
 // eventsBetween are the events of the difference between two states.
 func eventsBetween(server *apiserver.Server, before, after *apiserver.State) (events []loop.Event) {
-	for _, at := range after.Slots {
+	for _, at := range after.Entries {
 		e := loop.Event{Object: at.Object, Deleted: at.Object == nil}
 		e.Resource, _ = server.Resource(at.Ref.GroupKind())
 		was := before.At(at.Ref).Object
@@ -228,7 +229,7 @@ func (w *world) do(request *loop.Request) loop.Response {
 
 // crashed ends the process if it is time.
 func (w *world) crashed(request *loop.Request) bool {
-	if w.crashAfter == 0 || !request.Writes() {
+	if w.crashAfter == 0 || request.Method == http.MethodGet {
 		return false
 	}
 	w.crashAfter--

@@ -76,10 +76,7 @@ func (e *Set) plainOf(one Object) map[string]any {
 	if plain, known := e.plain[one.Content]; known {
 		return plain
 	}
-	fields, err := object.Decode(one.JSON())
-	if err != nil {
-		panic("decode " + one.Ref().String() + ": " + err.Error()) // It was parsed before.
-	}
+	fields := object.DecodeOrEmpty(one.JSON())
 	metadata, _ := fields["metadata"].(map[string]any)
 	for _, name := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"} {
 		delete(metadata, name)

@@ -49,13 +49,8 @@ func Value(value []byte) string {
 
 // Changes returns such as ": spec.image is "b", was "a"".
 func Changes(before, after *object.Object) string {
-	a, errA := object.Decode(before.JSON())
-	b, errB := object.Decode(after.JSON())
-	if errA != nil || errB != nil {
-		return ""
-	}
 	var parts []string
-	for _, c := range object.Changes(a, b) {
+	for _, c := range object.Changes(object.DecodeOrEmpty(before.JSON()), object.DecodeOrEmpty(after.JSON())) {
 		// Users look for what they wrote, not for what API servers and clients keep beside it.
 		if !strings.HasPrefix(c.Path, "metadata.") || strings.HasPrefix(c.Path, "metadata.labels") ||
 			strings.HasPrefix(c.Path, "metadata.deletion") {
@@ -70,16 +65,12 @@ func Changes(before, after *object.Object) string {
 
 // Message returns the message of a Status; empty if it is none.
 func Message(body []byte) string {
-	fields, err := object.Decode(body)
-	if err != nil {
-		return ""
-	}
-	message, _ := fields["message"].(string)
+	message, _ := object.DecodeOrEmpty(body)["message"].(string)
 	return message
 }
 
 // JSON returns the JSON of a decoded value, with sorted members.
-func JSON(value any) []byte {
+func JSON(value any) json.RawMessage {
 	data, err := json.Marshal(value)
 	if err != nil {
 		panic("encode: " + err.Error()) // It was decoded from JSON.

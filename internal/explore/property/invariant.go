@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/explore/phrase"
 	"github.com/setpoint-dev/setpoint/internal/explore/world"
 	"github.com/setpoint-dev/setpoint/internal/expression"
 	"github.com/setpoint-dev/setpoint/internal/lists"
@@ -124,7 +125,7 @@ func (i Invariant) compile() (*compiled, error) {
 // listsOf returns what expressions read of what is stored.
 func listsOf(stored *apiserver.State) map[string]any {
 	parents, children, objects := []json.RawMessage{}, []json.RawMessage{}, []json.RawMessage{}
-	for _, at := range stored.Slots {
+	for _, at := range stored.Entries {
 		switch {
 		case at.Object == nil:
 			continue
@@ -136,15 +137,6 @@ func listsOf(stored *apiserver.State) map[string]any {
 		objects = append(objects, at.Object.JSON())
 	}
 	return map[string]any{"parents": parents, "children": children, "objects": objects}
-}
-
-// document returns the lists as one JSON object.
-func document(stored *apiserver.State) json.RawMessage {
-	text, err := json.Marshal(listsOf(stored))
-	if err != nil {
-		panic("encode objects: " + err.Error()) // They are JSON.
-	}
-	return text
 }
 
 // Broken returns the invariants on states that do not hold; at rest those on rest.
@@ -166,7 +158,7 @@ func (s Set) Broken(stored *apiserver.State, rest bool) []Finding {
 // BrokenStep returns the invariants on steps that one breaks.
 func (s Set) BrokenStep(before, after *apiserver.State) []Finding {
 	var all []Finding
-	values := map[string]any{"before": document(before), "after": document(after)}
+	values := map[string]any{"before": phrase.JSON(listsOf(before)), "after": phrase.JSON(listsOf(after))}
 	for _, c := range s {
 		if c.Step == "" {
 			continue
@@ -227,17 +219,17 @@ type Departures map[going]bool
 
 // Add adds the children that a step removes, with those that stay.
 func (d Departures) Add(before, after *apiserver.State) {
-	for _, at := range before.Slots {
+	for _, at := range before.Entries {
 		if at.Object == nil || after.At(at.Ref).Object != nil {
 			continue
 		}
 		owner, _ := at.Object.Controller()
-		isOwner := func(one apiserver.Slot) bool { return one.Object != nil && one.Object.UID() == owner.UID }
-		parent := slices.IndexFunc(before.Slots, isOwner)
-		for _, other := range after.Slots {
+		isOwner := func(one apiserver.Entry) bool { return one.Object != nil && one.Object.UID() == owner.UID }
+		parent := slices.IndexFunc(before.Entries, isOwner)
+		for _, other := range after.Entries {
 			isSibling := other.Object != nil && apiserver.CompareKinds(other.Ref, at.Ref) == 0 && other.Object.ControlledBy(owner.UID)
 			if parent >= 0 && isSibling {
-				d[going{at.Ref, other.Ref, owner, before.Slots[parent].Object.Deleting()}] = true
+				d[going{at.Ref, other.Ref, owner, before.Entries[parent].Object.Deleting()}] = true
 			}
 		}
 	}

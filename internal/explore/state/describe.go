@@ -112,30 +112,21 @@ func (w *Worker) describeRequest(from State, a action) string {
 
 // describeWrite returns such as "create Pod default/web-0": what a request has changed, or else what it requested.
 func describeWrite(r *loop.Request, response loop.Response, changed []Change) string {
-	if len(changed) == 0 {
-		return DescribeRequest(r, response)
+	target, _, _ := strings.Cut(r.Target, "?")
+	subresource := ""
+	if strings.HasSuffix(target, "/status") {
+		subresource = " (status)"
 	}
-	e := effectOn(changed)
-	target, _, _ := strings.Cut(r.Target, "?")
-	return map[operation]string{Created: "create ", updated: "update ", Deleted: "delete "}[e.What] + e.Name.Ref.String() +
-		subresource(target)
-}
-
-// DescribeRequest returns such as "create Pod default/web-0".
-func DescribeRequest(r *loop.Request, response loop.Response) string {
-	verb := map[string]string{http.MethodPost: "create", http.MethodDelete: "delete", http.MethodGet: "read"}[r.Method]
-	target, _, _ := strings.Cut(r.Target, "?")
+	if len(changed) > 0 {
+		e := effectOn(changed)
+		return map[operation]string{Created: "create ", updated: "update ", Deleted: "delete "}[e.What] + e.Name.Ref.String() + subresource
+	}
+	verb := map[string]string{http.MethodPost: "create ", http.MethodDelete: "delete ", http.MethodGet: "read "}[r.Method]
+	verb = cmp.Or(verb, "update ")
 	for _, body := range [][]byte{r.Body, response.Body} {
 		if o, err := object.Parse(body); err == nil && o.Name() != "" {
-			return cmp.Or(verb, "update") + " " + o.Ref().String() + subresource(target)
+			return verb + o.Ref().String() + subresource
 		}
 	}
-	return cmp.Or(verb, "update") + " " + target
-}
-
-func subresource(target string) string {
-	if strings.HasSuffix(target, "/status") {
-		return " (status)"
-	}
-	return ""
+	return verb + target
 }

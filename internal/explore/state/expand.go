@@ -36,7 +36,7 @@ type expansion struct {
 }
 
 // add adds a step. Steps that lead nowhere else are left out.
-func (x *expansion) add(a action, to *draft, e Effect, findings ...property.Finding) {
+func (x *expansion) add(a action, to *successor, e Effect, findings ...property.Finding) {
 	after := to.finish()
 	if after == x.from && len(findings) == 0 {
 		return
@@ -54,7 +54,7 @@ func (x *expansion) deliveries() {
 		return
 	}
 	for _, at := range p.events.heads() {
-		d := x.draft(x.from)
+		d := x.successor(x.from)
 		d.deliver(at)
 		x.add(action{kind: world.Deliver, name: p.events.all[at].Name}, d, Effect{})
 	}
@@ -98,7 +98,7 @@ func (x *expansion) begins() {
 		if p.runOf(item) != nil {
 			continue
 		}
-		d := x.draft(x.from)
+		d := x.successor(x.from)
 		rest := slices.Delete(slices.Clone(p.keys.items), at, at+1)
 		d.process = d.processOf(p.view, p.events, d.keysOf(rest), p.runs)
 		r := x.begin(item, x.cached(p))
@@ -108,27 +108,27 @@ func (x *expansion) begins() {
 }
 
 // goOn replaces a run by what it is after a response, with what it has put into the cache, or ends it.
-func (d *draft) goOn(before, after *run) []property.Finding {
-	step := d.next(after)
-	p := d.process
+func (s *successor) goOn(before, after *run) []property.Finding {
+	step := s.next(after)
+	p := s.process
 	runs := slices.DeleteFunc(slices.Clone(p.runs), func(r *run) bool { return r == before })
 	if step.End == nil {
 		at, _ := slices.BinarySearchFunc(runs, after, func(a, b *run) int { return world.CompareItems(a.item, b.item) })
 		runs = slices.Insert(runs, at, after)
 	}
-	d.process = d.processOf(p.view, p.events, p.keys, runs)
+	s.process = s.processOf(p.view, p.events, p.keys, runs)
 	if before != nil {
 		for _, wrote := range step.Wrote {
-			d.observeWrite(wrote)
+			s.observeWrite(wrote)
 		}
-		d.confirm()
+		s.confirm()
 	}
 	if step.End == nil {
 		return nil
 	}
-	d.enqueue(step.Queued...)
+	s.enqueue(step.Queued...)
 	if step.End.Again != nil {
-		d.enqueue(*step.End.Again)
+		s.enqueue(*step.End.Again)
 	}
 	return endFindings(step.End)
 }
@@ -140,17 +140,17 @@ func (x *expansion) restarts() {
 	if x.from.Spent.Crashes >= x.Most.Crashes {
 		return
 	}
-	crashed := func(text string, start func(d *draft)) {
-		d := x.draft(x.from)
+	crashed := func(text string, start func(d *successor)) {
+		d := x.successor(x.from)
 		d.spent.Crashes++
 		start(d)
 		x.add(action{kind: world.Restart, text: text}, d, Effect{Deviation: true})
 	}
-	crashed(newList, func(d *draft) { d.restart() })
+	crashed(newList, func(d *successor) { d.restart() })
 	// Of a process with other objects, something else may be in flight.
 	every := x.Unreduced || x.Apart
 	if (len(p.runs) > 0 || every) && len(p.events.all) > 0 {
-		crashed(oldList, func(d *draft) { d.restartLate() })
+		crashed(oldList, func(d *successor) { d.restartLate() })
 	}
 }
 
@@ -197,7 +197,7 @@ func (w *Worker) movesFrom(at *Contents) []move {
 		raw := at.Raw()
 		all := w.movesOf(at, world.Collect, w.Server.Collect(raw))
 		if w.Environment != nil {
-			all = append(all, w.movesOf(at, world.Proceed, w.Environment.Moves(raw))...)
+			all = append(all, w.movesOf(at, world.Proceed, w.Environment(raw))...)
 		}
 		slices.SortStableFunc(all, func(a, b move) int { return cmp.Compare(a.spends.Faults, b.spends.Faults) })
 		return all
@@ -238,9 +238,15 @@ func (w *Worker) made(at *Contents, kind world.ActionKind, spends Budget, edits 
 	var all []move
 	raw := at.Raw()
 	for i, one := range edits {
-		after, err := w.edited(at, raw, one)
-		note(i, err)
-		if err != nil {
+		result, err := w.Server.Edit(raw, one)
+		after := at
+		if err == nil {
+			after = w.storedFrom(result)
+		}
+		if err == nil && after == at {
+			err = world.ErrUnchanged
+		}
+		if note(i, err); err != nil {
 			continue
 		}
 		a := action{kind: kind, name: w.nameOf(one.Object), text: one.Name}
@@ -249,25 +255,12 @@ func (w *Worker) made(at *Contents, kind world.ActionKind, spends Budget, edits 
 	return all
 }
 
-// edited returns what is stored after an edit.
-func (w *Worker) edited(at *Contents, raw *apiserver.State, one world.Edit) (*Contents, error) {
-	result, err := w.Server.Edit(raw, one)
-	if err != nil {
-		return nil, err
-	}
-	after := w.storedFrom(result)
-	if after == at {
-		return nil, world.ErrUnchanged
-	}
-	return after, nil
-}
-
 // interferenceWith returns what other clients may do with children.
 func (w *Worker) interferenceWith(at *Contents) []move {
 	return once(at, &at.interference, func() []move {
 		var edits []world.Edit
 		annotation := map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/other": "client"}}}
-		for _, s := range at.Slots {
+		for _, s := range at.Entries {
 			if s.Version == nil || w.Seeds[s.Name] || !world.IsControlled(s.Version.Object) || s.Version.Object.Deleting() {
 				continue
 			}
@@ -296,7 +289,7 @@ func (x *expansion) byOthers() {
 // change adds changes of what is stored, as far as the budget goes.
 func (x *expansion) change(all []move) {
 	for _, m := range all {
-		d := x.draft(x.from)
+		d := x.successor(x.from)
 		d.spent.Edits += m.spends.Edits
 		d.spent.Faults += m.spends.Faults
 		if d.spent.Faults <= x.Most.Faults {
@@ -356,7 +349,6 @@ func (e *Space) effectOf(x Effect) uint32 {
 	}).id
 }
 
-// effectOn returns the effect of a change of what is stored.
 func effectOn(changed []Change) Effect {
 	if len(changed) == 0 {
 		return Effect{}
@@ -393,7 +385,7 @@ func (x *expansion) responses() {
 
 // respond adds the step in which a run gets a response.
 func (x *expansion) respond(r *run, a action, after *Contents, response loop.Response) {
-	d := x.draft(x.from)
+	d := x.successor(x.from)
 	changed := x.Changes(x.from.Stored, after)
 	e := effectOn(changed)
 	e.Own = len(changed) > 0
@@ -431,15 +423,13 @@ func refusal(status int, reason, message string) loop.Response {
 
 // endFindings returns what is wrong with the end of a run.
 func endFindings(end *world.End) []property.Finding {
-	var all []property.Finding
-	if end.Panicked {
-		all = append(all, property.Finding{Property: property.Valid, Text: "the reconcile panics: " + end.Err.Error()})
-		return all
+	switch {
+	case end.Panicked:
+		return []property.Finding{{Property: property.Valid, Text: "the reconcile panics: " + end.Err.Error()}}
+	case isRejection(end.Err):
+		return []property.Finding{{Property: property.Valid, Text: "the API server rejects a write: " + end.Err.Error()}}
 	}
-	if isRejection(end.Err) {
-		all = append(all, property.Finding{Property: property.Valid, Text: "the API server rejects a write: " + end.Err.Error()})
-	}
-	return all
+	return nil
 }
 
 // isRejection reports whether an error is, or has among its parts, the refusal of a request that cannot succeed. A refused
@@ -478,7 +468,7 @@ func Begin(system System, most Budget, workers int) (all []*Worker, initial Stat
 	if err != nil {
 		return nil, initial, err
 	}
-	at := &draft{Worker: all[0], stored: e.storedFrom(raw)}
+	at := &successor{Worker: all[0], stored: e.storedFrom(raw)}
 	at.restart()
 	return all, at.finish(), all[0].Err
 }
@@ -495,7 +485,7 @@ func (e *Space) storeObjects() (*apiserver.State, error) {
 		objects = append(slices.Clone(objects), external)
 	}
 	for _, o := range objects {
-		after, err := e.Server.Edit(raw, world.Edit{Object: o.Ref(), Create: o})
+		after, err := e.Server.Edit(raw, world.Edit{Object: o.Ref(), Create: world.Manifest{Object: o}})
 		if fields := world.UnknownFields(err); fields != "" {
 			return nil, fmt.Errorf("store %s: %s", o.Ref(), fields)
 		}

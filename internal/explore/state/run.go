@@ -14,7 +14,6 @@ func (e *Space) requestOf(r *loop.Request) *Request {
 	return e.requests.add(append(k, r.Body...), func(id uint32) *Request { return &Request{id, *r} })
 }
 
-// begin returns the run of an item.
 func (e *Space) begin(item world.Item, seen *view) *run {
 	k := appendItem(key(nil).number(0).number(seen.id), item)
 	return e.runs.add(k, func(id uint32) *run { return &run{id: id, item: item, view: seen} })
@@ -42,7 +41,6 @@ func (r *run) exchanges() []loop.Exchange {
 	return all
 }
 
-// next returns what a run does next.
 func (w *Worker) next(r *run) *world.Step {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -153,7 +151,7 @@ func (w *Worker) Undesired(at State) (wrote string, fails *world.Item, failure e
 // HeldByOutage reports whether a write of a reconcile of an object is refused because a right was revoked: that, and not the
 // controller, keeps the object.
 func (w *Worker) HeldByOutage(at State, n *Name) bool {
-	outages := world.OutagesIn(at.Stored.Raw())
+	outages := loop.OutagesAmong(at.Stored.Raw().Objects())
 	refused := false
 	for _, item := range w.itemsAtStart(at.process.view) {
 		if len(outages) == 0 || w.nameOf(item.Object) != n {

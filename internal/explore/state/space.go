@@ -25,8 +25,8 @@ import (
 type System struct {
 	Controller world.Controller
 	Server     *world.Server
-	// Environment is what other controllers do; nil for nothing.
-	Environment world.Environment
+	// Environment returns what other controllers may do next; nil for nothing. It is safe for concurrent use.
+	Environment func(*apiserver.State) []apiserver.Change
 	// Objects are stored at the beginning.
 	Objects []*object.Object
 	// Edits are those that users may make.
@@ -218,8 +218,8 @@ func (e *Space) versionOf(o *object.Object, gone bool) *Version {
 		return &body{id: id, uids: apiserver.UIDsIn(o)}
 	})
 	n := e.nameOf(o.Ref())
-	if n.uid.Load() == nil && len(o.UID()) > birthSize {
-		prefix := strings.Clone(o.UID()[:len(o.UID())-birthSize])
+	if n.uid.Load() == nil && len(o.UID()) > apiserver.IncarnationDigits {
+		prefix := strings.Clone(o.UID()[:len(o.UID())-apiserver.IncarnationDigits])
 		n.uid.Store(&prefix)
 	}
 	v := e.numbered(&Version{Name: n, Object: o, Body: content.id, number: o.Version(), Gone: gone, uids: content.uids})
@@ -268,37 +268,18 @@ func (e *Space) asGone(v *Version, number uint64) *Version {
 	return e.numbered(&last)
 }
 
-// enqueue adds items to those that a process has to reconcile, which are sorted and have one item for each key.
-func enqueue(with world.Process, items []world.Item, more ...world.Item) []world.Item {
-	if len(more) == 0 {
-		return items
-	}
-	all := slices.Clone(items)
-	for _, item := range more {
-		i, found := slices.BinarySearchFunc(all, item, world.CompareItems)
-		if found {
-			failed := all[i].Failed && item.Failed
-			all[i] = with.Merge(all[i], item)
-			all[i].Failed = failed
-			continue
-		}
-		all = slices.Insert(all, i, item)
-	}
-	return all
-}
-
-// Slot is a name in what is stored.
-type Slot struct {
+// Entry is a name in what is stored.
+type Entry struct {
 	Name *Name
 	// Version is nil if no object has the name.
-	Version       *Version
-	born, written uint64
+	Version               *Version
+	incarnations, written uint64
 }
 
 // Contents is what the API server stores, and what was computed of it.
 type Contents struct {
-	id    uint32
-	Slots []Slot
+	id      uint32
+	Entries []Entry
 
 	mu sync.Mutex
 	// done are the results of requests, by their number.
@@ -371,12 +352,12 @@ type process struct {
 	runs []*run
 }
 
-func (e *Space) storedOf(slots []Slot) *Contents {
-	k := make(key, 0, 24*len(slots))
-	for _, s := range slots {
-		k = k.number(s.Name.ID).number(idOf(s.Version)).long(s.born).long(s.written)
+func (e *Space) storedOf(entries []Entry) *Contents {
+	k := make(key, 0, 24*len(entries))
+	for _, s := range entries {
+		k = k.number(s.Name.ID).number(idOf(s.Version)).long(s.incarnations).long(s.written)
 	}
-	return e.stores.add(k, func(id uint32) *Contents { return &Contents{id: id, Slots: slots} })
+	return e.stores.add(k, func(id uint32) *Contents { return &Contents{id: id, Entries: entries} })
 }
 
 // idOf returns the number of a version that may be absent.
@@ -444,7 +425,6 @@ func (v *view) get(n *Name) *Version {
 	return nil
 }
 
-// objects returns the objects of a cache.
 func (v *view) objects() []*object.Object {
 	all := make([]*object.Object, len(v.versions))
 	for i, one := range v.versions {
@@ -468,40 +448,40 @@ func (e *Space) with(v *view, changed *Version) *view {
 	return e.viewOf(after)
 }
 
-// Get returns the slot of a name; an empty one if it is new.
-func (s *Contents) Get(n *Name) Slot {
+// Get returns the entry of a name; an empty one if it is new.
+func (s *Contents) Get(n *Name) Entry {
 	if i, found := s.find(n); found {
-		return s.Slots[i]
+		return s.Entries[i]
 	}
-	return Slot{Name: n}
+	return Entry{Name: n}
 }
 
 func (s *Contents) find(n *Name) (int, bool) {
-	return slices.BinarySearchFunc(s.Slots, n, func(at Slot, n *Name) int { return compareNames(at.Name, n) })
+	return slices.BinarySearchFunc(s.Entries, n, func(at Entry, n *Name) int { return compareNames(at.Name, n) })
 }
 
 // Raw returns the state for a Server.
 func (s *Contents) Raw() *apiserver.State {
-	all := make([]apiserver.Slot, len(s.Slots))
-	for i, at := range s.Slots {
-		all[i] = apiserver.Slot{Ref: at.Name.Ref, Born: at.born, Written: at.written}
+	all := make([]apiserver.Entry, len(s.Entries))
+	for i, at := range s.Entries {
+		all[i] = apiserver.Entry{Ref: at.Name.Ref, Incarnations: at.incarnations, Written: at.written}
 		if at.Version != nil {
 			all[i].Object = at.Version.Object
 		}
 	}
-	return &apiserver.State{Slots: all}
+	return &apiserver.State{Entries: all}
 }
 
 // storedFrom is the reverse of raw.
 func (e *Space) storedFrom(raw *apiserver.State) *Contents {
-	slots := make([]Slot, len(raw.Slots))
-	for i, at := range raw.Slots {
-		slots[i] = Slot{Name: e.nameOf(at.Ref), born: at.Born, written: at.Written}
+	entries := make([]Entry, len(raw.Entries))
+	for i, at := range raw.Entries {
+		entries[i] = Entry{Name: e.nameOf(at.Ref), incarnations: at.Incarnations, written: at.Written}
 		if at.Object != nil {
-			slots[i].Version = e.versionOf(at.Object, false)
+			entries[i].Version = e.versionOf(at.Object, false)
 		}
 	}
-	return e.storedOf(slots)
+	return e.storedOf(entries)
 }
 
 // table stores equal values once, and numbers them. A state is then a few numbers, and what is computed of a value
@@ -563,28 +543,25 @@ func (e *Space) Changes(before, after *Contents) []Change {
 		return nil
 	}
 	var all []Change
-	for _, now := range after.Slots {
+	for _, now := range after.Entries {
 		was := before.Get(now.Name)
 		switch {
 		case was.Version == now.Version:
 		case now.Version == nil:
 			all = append(all, Change{was.Version, e.asGone(was.Version, max(now.written, was.Version.number))})
-		case was.Version != nil && was.born != now.born:
+		case was.Version != nil && was.incarnations != now.incarnations:
 			all = append(all, Change{was.Version, e.asGone(was.Version, now.Version.number)}, Change{nil, now.Version})
 		default:
 			all = append(all, Change{was.Version, now.Version})
 		}
 	}
-	for _, was := range before.Slots {
+	for _, was := range before.Entries {
 		if _, kept := after.find(was.Name); !kept && was.Version != nil {
 			all = append(all, Change{was.Version, e.asGone(was.Version, was.Version.number)})
 		}
 	}
 	return all
 }
-
-// birthSize is how many digits at the end of a UID count the objects that had the name.
-const birthSize = 12
 
 // run is a reconcile in flight, and what it does next.
 type run struct {

@@ -9,26 +9,11 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
-	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Next returns what may follow a state of an API server in memory.
-type Next func(*apiserver.State) []apiserver.Change
-
-// Server is an API server in memory whose state is a value, and with what follows by itself an Environment too. Its methods
-// are safe for concurrent use.
-type Server struct {
-	*apiserver.Server
-
-	next []Next
-}
-
-// InMemory returns an API server, and the environment with what it may do.
-func InMemory(server *apiserver.Server, environment ...Next) (*Server, Environment) {
-	s := &Server{server, environment}
-	return s, s
-}
+// Server is an API server in memory whose state is a value. Its methods are safe for concurrent use.
+type Server struct{ *apiserver.Server }
 
 // Do handles a request. Objects that it does not change stay as they are.
 func (s *Server) Do(state *apiserver.State, request loop.Request) (*apiserver.State, loop.Response) {
@@ -54,7 +39,7 @@ func (s *Server) Edit(state *apiserver.State, edit Edit) (*apiserver.State, erro
 	if !served {
 		return nil, fmt.Errorf("the kind %s is not known: add its CustomResourceDefinition", edit.Object.Kind.Kind)
 	}
-	before, held, err := s.withoutKind(state, edit.Create)
+	before, held, err := s.withoutKind(state, edit.Create.Object)
 	switch {
 	case err != nil:
 		return nil, err
@@ -80,25 +65,9 @@ func (s *Server) Path(ref object.Ref) string {
 	return resource.Path(ref.Namespace, ref.Name)
 }
 
-// Moves implements Environment.
-func (s *Server) Moves(state *apiserver.State) []apiserver.Change {
-	return lists.FlatMap(s.next, func(next Next) []apiserver.Change { return next(state) })
-}
-
-// OutagesIn are those that are stored.
-func OutagesIn(state *apiserver.State) []loop.Outage {
-	var all []loop.Outage
-	for o := range state.Objects() {
-		if one, is := loop.OutageOf(o); is {
-			all = append(all, one)
-		}
-	}
-	return all
-}
-
 // refusal returns the response to a request that an outage refuses; nil if none does.
 func refusal(state *apiserver.State, r *loop.Request) *loop.Response {
-	for _, one := range OutagesIn(state) {
+	for _, one := range loop.OutagesAmong(state.Objects()) {
 		code := one.Refusal(r)
 		if code == 0 {
 			continue

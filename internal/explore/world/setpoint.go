@@ -32,7 +32,7 @@ func Setpoint(ctx context.Context, programs loop.Programs, options loop.Options,
 		names, parents = append(names, programs.Handle[i].Name), append(parents, programs.Handle[i].Resource)
 	}
 	return Controller{Name: "setpoint", Start: func() (Process, error) {
-		p, err := loop.New(programs, options)
+		p, err := loop.NewProcess(programs, options)
 		if err != nil {
 			return nil, err
 		}

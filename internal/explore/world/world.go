@@ -4,7 +4,6 @@ package world
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -106,11 +105,6 @@ type End struct {
 	Panicked bool
 }
 
-// Environment is what other controllers do. It is safe for concurrent use.
-type Environment interface {
-	Moves(state *apiserver.State) []apiserver.Change
-}
-
 // CompareItems orders items by controller and key.
 func CompareItems(a, b Item) int {
 	return cmp.Or(strings.Compare(a.Controller, b.Controller), strings.Compare(a.Key.Namespace, b.Key.Namespace),
@@ -196,46 +190,25 @@ func SameAction(a, b Action) bool {
 type Edit struct {
 	Name   string     `json:"name"`
 	Object object.Ref `json:"object"`
-	// Create is the manifest of an object to create.
-	Create *object.Object `json:"-"`
 	// Patch is a merge patch.
 	Patch map[string]any `json:"patch,omitempty"`
 	// Delete deletes the object.
 	Delete bool `json:"delete,omitempty"`
 	// Generated marks edits that no author has written.
 	Generated bool `json:"-"`
+	// Create is an object to create.
+	Create Manifest `json:"create,omitzero"`
 }
 
-// MarshalJSON writes the manifest of an object to create as it is.
-func (e Edit) MarshalJSON() ([]byte, error) {
-	type plain Edit
-	out := struct {
-		plain
+// Manifest is an object that is written and read as it is; the zero value has none.
+type Manifest struct{ *object.Object }
 
-		Create json.RawMessage `json:"create,omitempty"`
-	}{plain: plain(e)}
-	if e.Create != nil {
-		out.Create = e.Create.JSON()
-	}
-	return json.Marshal(out)
-}
+// MarshalJSON returns the object.
+func (m Manifest) MarshalJSON() ([]byte, error) { return m.JSON(), nil }
 
-// UnmarshalJSON reads what MarshalJSON writes.
-func (e *Edit) UnmarshalJSON(data []byte) error {
-	type plain Edit
-	in := struct {
-		*plain
-
-		Create json.RawMessage `json:"create,omitempty"`
-	}{plain: (*plain)(e)}
-	if err := json.Unmarshal(data, &in); err != nil {
-		return err
-	}
-	if in.Create == nil {
-		return nil
-	}
-	var err error
-	e.Create, err = object.Parse(in.Create)
+// UnmarshalJSON reads an object.
+func (m *Manifest) UnmarshalJSON(data []byte) (err error) {
+	m.Object, err = object.Parse(data)
 	return err
 }
 
@@ -249,8 +222,8 @@ const Editor = "kubectl"
 // none.
 func RequestOf(resource object.Resource, o *object.Object, edit Edit) (request apiserver.Request, changes bool) {
 	switch {
-	case edit.Create != nil:
-		request = apiserver.CreationOf(resource, edit.Create)
+	case edit.Create.Object != nil:
+		request = apiserver.CreationOf(resource, edit.Create.Object)
 		request.Strict = true
 		return request, true
 	case o == nil || o.Deleting() && edit.Delete:
@@ -275,13 +248,13 @@ func AddPaths(all map[string][]string, names []string, value map[string]any) {
 		if nested, is := member.(map[string]any); is && len(nested) > 0 {
 			AddPaths(all, below, nested)
 		} else {
-			all[pathOf(below)] = below
+			all[PathOf(below)] = below
 		}
 	}
 }
 
-// pathOf joins the names of a path.
-func pathOf(names []string) string {
+// PathOf joins the names of a path.
+func PathOf(names []string) string {
 	path := ""
 	for _, name := range names {
 		path = object.JoinPath(path, name)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -15,7 +14,6 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -100,16 +98,6 @@ func keepReset(from runtime.Object, fields map[string]any) {
 	}
 }
 
-// dropEmptyTime drops the creation time that Go types have for none.
-func dropEmptyTime(fields map[string]any) {
-	metadata, _ := fields["metadata"].(map[string]any)
-	if created, there := metadata["creationTimestamp"]; there && created == nil {
-		delete(metadata, "creationTimestamp")
-	}
-}
-
-func messages(errs []error) []string { return lists.Map(errs, error.Error) }
-
 // typeOf checks the apiVersion and kind of an object, which may be missing.
 func typeOf(data []byte, k *Definition) error {
 	var has struct{ APIVersion, Kind string }
@@ -135,27 +123,6 @@ func (t typed) Validate(o, old *unstructured.Unstructured, status bool) field.Er
 		errs = append(errs, immutableFields(o, old)...)
 	}
 	return errs
-}
-
-func validateMetadata(o, old *unstructured.Unstructured, namespaced bool, name validation.ValidateNameFunc) field.ErrorList {
-	path := field.NewPath("metadata")
-	if old != nil {
-		accepted := func(string, bool) []string { return nil } // The name is an old one.
-		return append(validation.ValidateObjectMetaAccessor(o, namespaced, accepted, path),
-			validation.ValidateObjectMetaAccessorUpdate(o, old, path)...)
-	}
-	return validation.ValidateObjectMetaAccessor(o, namespaced, name, path)
-}
-
-// decodeFields decodes an object, and returns what a strict decoder refuses in it.
-func decodeFields(data []byte) (fields map[string]any, strict []error, err error) {
-	if strict, err = kjson.UnmarshalStrict(data, &fields); err != nil {
-		return nil, nil, err
-	}
-	if fields == nil {
-		return nil, nil, errors.New("the body is no object")
-	}
-	return fields, strict, nil
 }
 
 // untyped is the schema of a kind of which nothing is known.

@@ -21,12 +21,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
+	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Custom returns the kinds of a CRD, one for each served version.
-func Custom(text []byte) ([]*Definition, error) {
+// FromCRD returns the kinds of a CRD, one for each served version.
+func FromCRD(text []byte) ([]*Definition, error) {
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := json.Unmarshal(text, &crd); err != nil {
 		return nil, err
@@ -170,23 +172,6 @@ func (c *custom) checkType(fields map[string]any) error {
 	return nil
 }
 
-// coerceMetadata prunes metadata by its Go type.
-func coerceMetadata(fields map[string]any) ([]string, error) {
-	metadata, found, unknown, err := objectmeta.GetObjectMetaWithOptions(fields,
-		objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
-	if err != nil || !found {
-		return nil, err
-	}
-	for i, path := range unknown {
-		unknown[i] = fmt.Sprintf("unknown field %q", path)
-	}
-	if err := objectmeta.SetObjectMeta(fields, metadata); err != nil {
-		return nil, err
-	}
-	dropEmptyTime(fields)
-	return unknown, nil
-}
-
 func (c *custom) Validate(o, old *unstructured.Unstructured, status bool) field.ErrorList {
 	if o.GetKind() != c.Kind {
 		return field.ErrorList{field.Invalid(field.NewPath("kind"), o.GetKind(), "must be "+c.Kind)}
@@ -194,7 +179,7 @@ func (c *custom) Validate(o, old *unstructured.Unstructured, status bool) field.
 	errs := validateMetadata(o, old, c.Namespaced, c.Rules.name)
 	if old == nil {
 		errs = append(errs, validation.ValidateCustomResource(nil, o.Object, c.values)...)
-		errs = append(errs, c.lists(o)...)
+		errs = append(errs, c.validateLists(o)...)
 		return append(errs, c.validateRules(o, nil, errs)...)
 	}
 	both := common.NewCorrelatedObject(o.Object, old.Object, &model.Structural{Structural: c.structural})
@@ -204,8 +189,8 @@ func (c *custom) Validate(o, old *unstructured.Unstructured, status bool) field.
 		errs = append(errs, validation.ValidateCustomResourceUpdate(nil, o.Object, old.Object, c.values,
 			validation.WithRatcheting(both))...)
 	}
-	if len(c.lists(old)) == 0 {
-		errs = append(errs, c.lists(o)...)
+	if len(c.validateLists(old)) == 0 {
+		errs = append(errs, c.validateLists(o)...)
 	}
 	return append(errs, c.validateRules(o, old.Object, errs, cel.WithRatcheting(both))...)
 }
@@ -219,8 +204,8 @@ func (c *custom) validateStatus(o, old *unstructured.Unstructured, both *common.
 		validation.WithRatcheting(both.Key("status")))
 }
 
-// lists checks that items of lists that are sets or maps are unique, and embedded metadata.
-func (c *custom) lists(o *unstructured.Unstructured) field.ErrorList {
+// validateLists checks that items of lists that are sets or maps are unique, and embedded metadata.
+func (c *custom) validateLists(o *unstructured.Unstructured) field.ErrorList {
 	return append(objectmeta.Validate(context.Background(), nil, o.Object, c.structural, false),
 		listtype.ValidateListSetsAndMaps(nil, c.structural, o.Object)...)
 }
@@ -240,4 +225,72 @@ func (c *custom) validateRules(o *unstructured.Unstructured, old any, before fie
 	}
 	errs, _ := c.celRules.Validate(context.Background(), nil, c.structural, o.Object, old, celconfig.RuntimeCELCostBudget, options...)
 	return errs
+}
+
+// CRDs are schemas of CRDs, for objects that are not stored; nil has none. They are safe for concurrent use.
+type CRDs struct{ kinds []*Definition }
+
+// ReadCRDs reads the schemas of CRDs as JSON.
+func ReadCRDs(crds ...[]byte) (*CRDs, error) {
+	s := &CRDs{}
+	for _, crd := range crds {
+		kinds, err := FromCRD(crd)
+		if err != nil {
+			return nil, err
+		}
+		s.kinds = append(s.kinds, kinds...)
+	}
+	return s, nil
+}
+
+// of returns the schema of a kind; nil if no CRD has it.
+func (s *CRDs) of(apiVersion, kind any) *custom {
+	if s == nil {
+		return nil
+	}
+	for _, k := range s.kinds {
+		if k.APIVersion() == apiVersion && k.Kind == kind {
+			schema, _ := k.Schema.(*custom)
+			return schema
+		}
+	}
+	return nil
+}
+
+// Default sets the defaults of fields that an object does not have.
+func (s *CRDs) Default(fields map[string]any) {
+	if schema := s.of(fields["apiVersion"], fields["kind"]); schema != nil {
+		defaulting.Default(fields, schema.structural)
+	}
+}
+
+// Check returns why the API server would not store an object, or which of its fields it would drop.
+func (s *CRDs) Check(o *object.Object) error {
+	if schema := s.of(o.APIVersion(), o.Kind()); schema != nil {
+		return check(schema, o)
+	}
+	return nil
+}
+
+// CheckNew does what Check does, for an object of any kind that is created. A kind without a schema takes all fields.
+func (s *CRDs) CheckNew(resource object.Resource, o *object.Object) error {
+	definition := &Definition{Resource: resource, Rules: rulesOf(resource)}
+	if s.of(o.APIVersion(), o.Kind()) == nil && scheme.Scheme.Recognizes(definition.GVK()) {
+		return check(typed{definition}, o)
+	}
+	return s.Check(o)
+}
+
+func check(schema Schema, o *object.Object) error {
+	fields, unknown, err := schema.Decode(o.JSON())
+	if err != nil {
+		return err
+	}
+	problems := lists.Map(unknown, errors.New)
+	for _, each := range schema.Validate(&unstructured.Unstructured{Object: fields}, nil, false) {
+		if each.Field != "<nil>" { // That says that rules were not checked because of the others.
+			problems = append(problems, each)
+		}
+	}
+	return errors.Join(problems...)
 }

@@ -16,30 +16,30 @@ import (
 // setDefaults sets the defaults of built-in kinds that controllers read: numbers of pods, types, and keys of lists.
 // All others would only make states larger: Setpoint compares what it set.
 func setDefaults(o runtime.Object) {
-	switch typed := o.(type) {
+	switch o := o.(type) {
 	case *corev1.Secret:
-		defaultSecret(typed)
+		defaultSecret(o)
 	case *corev1.Service:
-		defaultService(&typed.Spec)
+		defaultService(&o.Spec)
 	case *corev1.Pod:
-		orDefault(&typed.Spec.RestartPolicy, corev1.RestartPolicyAlways)
-		defaultPointer(&typed.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
-		defaultPorts(&typed.Spec)
+		orDefault(&o.Spec.RestartPolicy, corev1.RestartPolicyAlways)
+		defaultPointer(&o.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
+		defaultPorts(&o.Spec)
 	case *appsv1.Deployment:
-		defaultPointer(&typed.Spec.Replicas, 1)
-		defaultPorts(&typed.Spec.Template.Spec)
+		defaultPointer(&o.Spec.Replicas, 1)
+		defaultPorts(&o.Spec.Template.Spec)
 	case *appsv1.ReplicaSet:
-		defaultPointer(&typed.Spec.Replicas, 1)
-		defaultPorts(&typed.Spec.Template.Spec)
+		defaultPointer(&o.Spec.Replicas, 1)
+		defaultPorts(&o.Spec.Template.Spec)
 	case *appsv1.StatefulSet:
-		defaultPointer(&typed.Spec.Replicas, 1)
-		defaultPorts(&typed.Spec.Template.Spec)
+		defaultPointer(&o.Spec.Replicas, 1)
+		defaultPorts(&o.Spec.Template.Spec)
 	case *appsv1.DaemonSet:
-		defaultPorts(&typed.Spec.Template.Spec)
+		defaultPorts(&o.Spec.Template.Spec)
 	case *batchv1.Job:
-		defaultJob(&typed.Spec)
+		defaultJob(&o.Spec)
 	case *networkingv1.NetworkPolicy:
-		defaultPolicy(&typed.Spec)
+		defaultPolicy(&o.Spec)
 	}
 }
 

@@ -3,10 +3,12 @@
 package kinds
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
-	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,8 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/kube-openapi/pkg/validation/spec"
+	kjson "sigs.k8s.io/json"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -56,6 +59,12 @@ type Rules struct {
 	Prepare func(o, old *unstructured.Unstructured)
 }
 
+// Managers track the managed fields of a kind, by subresource.
+type Managers map[string]*managedfields.FieldManager
+
+// IsPod reports whether it is the kind Pod, which has rules of its own in many places.
+func (k *Definition) IsPod() bool { return k.Group == "" && k.Kind == "Pod" }
+
 // GVK returns the kind for libraries.
 func (k *Definition) GVK() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}
@@ -74,71 +83,9 @@ func (k *Definition) New() *unstructured.Unstructured {
 	return o
 }
 
-// The names of models.
-const (
-	customModel   = "custom"
-	metadataModel = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
-)
-
-// customTypes returns how fields of a custom resource merge.
-func customTypes(k *Definition, s *structural.Structural) (managedfields.TypeConverter, error) {
-	model := s.ToKubeOpenAPI()
-	text := *spec.StringProperty()
-	model.SetProperty("apiVersion", text)
-	model.SetProperty("kind", text)
-	model.SetProperty("metadata", *spec.RefSchema("#/components/schemas/" + metadataModel))
-	model.AddExtension("x-kubernetes-group-version-kind", []any{
-		map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind},
-	})
-	return managedfields.NewTypeConverter(map[string]*spec.Schema{customModel: model, metadataModel: metadataSchema()}, false)
-}
-
-// metadataSchema is the schema of metadata, as kube-apiserver publishes it, without descriptions.
-func metadataSchema() *spec.Schema {
-	text, number := *spec.StringProperty(), *spec.Int64Property()
-	texts := *spec.MapProperty(&text)
-	properties := map[string]spec.Schema{
-		"annotations": texts, "labels": texts,
-		"deletionGracePeriodSeconds": number, "generation": number,
-		"finalizers":      listOf(text, "set"),
-		"ownerReferences": listOf(ownerSchema(), "map", "uid"),
-		"managedFields":   listOf(*new(spec.Schema).Typed("object", ""), "atomic"),
-	}
-	for _, name := range []string{"creationTimestamp", "deletionTimestamp", "generateName", "name", "namespace", "resourceVersion",
-		"selfLink", "uid"} {
-		properties[name] = text
-	}
-	return objectOf(properties)
-}
-
-func ownerSchema() spec.Schema {
-	text, flag := *spec.StringProperty(), *spec.BoolProperty()
-	owner := objectOf(map[string]spec.Schema{
-		"apiVersion": text, "kind": text, "name": text, "uid": text, "controller": flag, "blockOwnerDeletion": flag,
-	})
-	owner.AddExtension("x-kubernetes-map-type", "atomic")
-	return *owner
-}
-
-func objectOf(properties map[string]spec.Schema) *spec.Schema {
-	s := new(spec.Schema).Typed("object", "")
-	s.Properties = properties
-	return s
-}
-
-// listOf returns a list that merges as a set, by keys, or not at all.
-func listOf(item spec.Schema, merge string, keys ...any) spec.Schema {
-	list := *spec.ArrayProperty(&item)
-	list.AddExtension("x-kubernetes-list-type", merge)
-	if len(keys) > 0 {
-		list.AddExtension("x-kubernetes-list-map-keys", keys)
-	}
-	return list
-}
-
 // rulesOf returns the rules of a built-in kind.
 func rulesOf(resource object.Resource) Rules {
-	name := FullName(resource)
+	name := schema.GroupKind{Group: resource.Group, Kind: resource.Kind}.String()
 	is := func(names string) bool { return slices.Contains(strings.Fields(names), name) }
 	r := Rules{
 		Generation: is(`Pod PodTemplate Deployment.apps StatefulSet.apps DaemonSet.apps ReplicaSet.apps Job.batch CronJob.batch
@@ -171,14 +118,65 @@ func rulesOf(resource object.Resource) Rules {
 	return r
 }
 
-// FullName returns such as "Pod" or "Deployment.apps".
-func FullName(resource object.Resource) string {
-	if resource.Group == "" {
-		return resource.Kind
+// decodeFields decodes an object, and returns what a strict decoder refuses in it.
+func decodeFields(data []byte) (fields map[string]any, strict []error, err error) {
+	if strict, err = kjson.UnmarshalStrict(data, &fields); err != nil {
+		return nil, nil, err
 	}
-	return resource.Kind + "." + resource.Group
+	if fields == nil {
+		return nil, nil, errors.New("the body is no object")
+	}
+	return fields, strict, nil
 }
 
-func fullNameOf(o *unstructured.Unstructured) string {
-	return FullName(object.Resource{Group: o.GroupVersionKind().Group, Kind: o.GetKind()})
+func messages(errs []error) []string { return lists.Map(errs, error.Error) }
+
+// dropEmptyTime drops the creation time that Go types have for none.
+func dropEmptyTime(fields map[string]any) {
+	metadata, _ := fields["metadata"].(map[string]any)
+	if created, there := metadata["creationTimestamp"]; there && created == nil {
+		delete(metadata, "creationTimestamp")
+	}
+}
+
+// coerceMetadata prunes metadata by its Go type.
+func coerceMetadata(fields map[string]any) ([]string, error) {
+	metadata, found, unknown, err := objectmeta.GetObjectMetaWithOptions(fields,
+		objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
+	if err != nil || !found {
+		return nil, err
+	}
+	for i, path := range unknown {
+		unknown[i] = fmt.Sprintf("unknown field %q", path)
+	}
+	if err := objectmeta.SetObjectMeta(fields, metadata); err != nil {
+		return nil, err
+	}
+	dropEmptyTime(fields)
+	return unknown, nil
+}
+
+func validateMetadata(o, old *unstructured.Unstructured, namespaced bool, name validation.ValidateNameFunc) field.ErrorList {
+	path := field.NewPath("metadata")
+	if old != nil {
+		accepted := func(string, bool) []string { return nil } // The name is an old one.
+		return append(validation.ValidateObjectMetaAccessor(o, namespaced, accepted, path),
+			validation.ValidateObjectMetaAccessorUpdate(o, old, path)...)
+	}
+	return validation.ValidateObjectMetaAccessor(o, namespaced, name, path)
+}
+
+// Nested returns the value at a path; nil if there is none.
+func Nested(o *unstructured.Unstructured, path ...string) any {
+	value, _, _ := unstructured.NestedFieldNoCopy(o.Object, path...)
+	return value
+}
+
+// SetNested sets the value at a path; nil removes it. A parent of another type has been refused before.
+func SetNested(o *unstructured.Unstructured, value any, path ...string) {
+	if value == nil {
+		unstructured.RemoveNestedField(o.Object, path...)
+		return
+	}
+	_ = unstructured.SetNestedField(o.Object, value, path...)
 }
