@@ -21,16 +21,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Rollout says how parents move to changed hooks.
-type Rollout struct {
-	Spec *api.Rollout
-	// Version is the name of the ControllerRevision of the version in the spec, and Data what it stores.
-	Version string
-	Data    json.RawMessage
-	// When is the condition of a rollback; nil for none.
-	When func(parent *object.Object, children []*object.Object) (bool, error)
-}
-
 // VersionData is what a ControllerRevision stores of a version: what a change of the logic changes.
 type VersionData struct {
 	Hooks           json.RawMessage `json:"hooks"`
@@ -52,9 +42,9 @@ type formerLogic struct {
 	hooks hooks
 }
 
-// rollout compiles how parents move to the hooks of a controller, and the version before; nil if all parents
+// compileRollout compiles how parents move to the hooks of a controller, and the version before; nil if all parents
 // have moved.
-func (k Kind) rollout(ctx context.Context, o *object.Object, d *declared, c *connection) (*Rollout, *formerLogic, error) {
+func (k Kind) compileRollout(ctx context.Context, o *object.Object, d *neutralSpec, c *connection) (*Rollout, *formerLogic, error) {
 	if d.rollout == nil {
 		return nil, nil, nil
 	}
@@ -104,7 +94,7 @@ func (env *Environment) rollbackWhen(source api.Expression) (func(*object.Object
 // versionOf returns what identifies the logic of a controller, in one form for equal ones.
 func (c *connection) versionOf(o *object.Object) (json.RawMessage, error) {
 	version := VersionData{Hooks: o.Field("spec", "hooks"), EndpointConfigs: o.Field("spec", "endpointConfigs")}
-	for ref, files := range c.programs.configMaps {
+	for ref, files := range c.inline.configMaps {
 		version.ConfigMaps = append(version.ConfigMaps, CodeConfigMap{ref.Namespace, ref.Name, files})
 	}
 	slices.SortFunc(version.ConfigMaps, func(a, b CodeConfigMap) int {
@@ -158,7 +148,7 @@ func (c *connection) connectFormer(ctx context.Context, name string, stored json
 	}
 	var files []*object.Object
 	for _, one := range declared.ConfigMaps {
-		file, err := one.object()
+		file, err := one.asObject()
 		if err != nil {
 			return nil, err
 		}
@@ -170,7 +160,7 @@ func (c *connection) connectFormer(ctx context.Context, name string, stored json
 		return nil, err
 	}
 	then := *c
-	then.programs, then.closers = nil, nil
+	then.inline, then.closers = nil, nil
 	then.env.Sources = configmap.NewDryRunReader(c.env.Store, files...)
 	defer then.env.Sources.Close()
 	f.logic, err = then.connect(ctx, &f.hooks)
@@ -179,8 +169,8 @@ func (c *connection) connectFormer(ctx context.Context, name string, stored json
 	return &f, err
 }
 
-// object returns the ConfigMap as it was.
-func (m CodeConfigMap) object() (*object.Object, error) {
+// asObject returns the ConfigMap as it was.
+func (m CodeConfigMap) asObject() (*object.Object, error) {
 	return object.Encode(map[string]any{
 		"apiVersion": object.ConfigMaps.APIVersion(), "kind": object.ConfigMaps.Kind,
 		"metadata": map[string]any{"namespace": m.Namespace, "name": m.Name}, "data": m.Data,

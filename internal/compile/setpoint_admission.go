@@ -3,7 +3,6 @@ package compile
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -116,15 +115,6 @@ func limitReview(env Environment, field string, w *admission.Webhook, namespaced
 	}
 	w.Namespaces = InNamespaces(w.Namespaces, env.Namespaces)
 	return nil
-}
-
-// ExemptNamespaces returns the namespaces that a cluster needs to work, and Setpoint's own.
-func (env *Environment) ExemptNamespaces() []string {
-	all := []string{metav1.NamespaceSystem, "kube-node-lease"}
-	if env.PodNamespace != "" && !slices.Contains(all, env.PodNamespace) {
-		all = append(all, env.PodNamespace)
-	}
-	return all
 }
 
 func checkSelectors(field string, declared *api.AdmissionWebhook) error {

@@ -63,7 +63,7 @@ func resolve(ctx context.Context, env compile.Environment, k kinds.Kind) (object
 // resolveUsed is resolve for a kind that the controller can do without once it has run with it.
 func resolveUsed(ctx context.Context, env compile.Environment, k kinds.Kind) (object.Resource, error) {
 	resource, err := resolve(ctx, env, k)
-	if known, was := env.Unserved(err, k.APIVersion, k.Name); was {
+	if known, was := env.ServedBefore(err, k.APIVersion, k.Name); was {
 		return known, nil
 	}
 	return resource, err
