@@ -163,7 +163,8 @@ func resolveHandled(ctx context.Context, env Environment, spec *api.HandlerContr
 // resolveObjects finds the kind of handled objects, and parses their selectors.
 func resolveObjects(ctx context.Context, env Environment, field string, handled api.HandledResource, p *handler.Program) error {
 	var err error
-	if p.Resource, err = resolveUsed(ctx, env, resourceRef{field, handled.APIVersion, handled.Resource}); err != nil || p.Resource.Unserved {
+	p.Resource, err = resolveUsed(ctx, env, resourceRef{field, handled.APIVersion, handled.Resource})
+	if err != nil || p.Resource.Unserved {
 		return err
 	}
 	if p.Namespaces, err = env.limit(field+".namespaces", handled.Namespaces, p.Resource); err != nil {

@@ -98,7 +98,7 @@ func (p *Python) prepare(ctx context.Context, in folder) (interpreter string, en
 	if err := in.extract(p.Package); err != nil {
 		return "", nil, err
 	}
-	if env, err = p.Kubeconfig.env(in.kubeconfig()); err != nil {
+	if env, err = p.Kubeconfig.environment(in.kubeconfig()); err != nil {
 		return "", nil, err
 	}
 	path := in.python()
@@ -114,19 +114,6 @@ const startPackage = `import sys
 if sys.path[:1] == [""]: del sys.path[0]
 import runpy
 runpy.run_module("setpoint", run_name="__main__", alter_sys=True)`
-
-// pythonProcess is a running process.
-type pythonProcess struct {
-	folder       folder
-	removeFolder func()
-	reaper       *process.Reaper
-	// alive is open while the process runs: the process ends when it is closed, however
-	// Setpoint ends.
-	alive *os.File
-	stop  context.CancelFunc
-	ended chan struct{}
-	err   error // Valid when ended is closed.
-}
 
 // start starts the process. To describe an operator is to call none of its handlers.
 func (p *Python) start(ctx context.Context, describe bool) (*pythonProcess, error) {
@@ -155,7 +142,7 @@ func (p *Python) startIn(ctx context.Context, in folder, describe bool) (*python
 	if err != nil {
 		return nil, err
 	}
-	args := append([]string{interpreter, "-c", startPackage, "serve", "--socket", in.socket()}, p.LogFlags...)
+	args := append([]string{interpreter, "-c", startPackage, "serve", "--socket", in.socketPath()}, p.LogFlags...)
 	running := &pythonProcess{folder: in, alive: alive, ended: make(chan struct{})}
 	running.reaper, _ = process.NewReaper() // Without a shell, the end of stdin has to do.
 	command := process.Command{
@@ -173,29 +160,4 @@ func (p *Python) startIn(ctx context.Context, in folder, describe bool) (*python
 		}
 	}()
 	return running, nil
-}
-
-// close stops the process and removes what it needed.
-func (r *pythonProcess) close() {
-	r.stop()
-	<-r.ended
-	_ = r.alive.Close()
-	r.reaper.Close()
-	r.removeFolder()
-}
-
-// ExitError is the end of the process of an operator.
-type ExitError struct{ Code int }
-
-// signalCodes is added to a signal in an exit code.
-const signalCodes = 128
-
-func (e *ExitError) Error() string {
-	switch {
-	case e.Code == 0:
-		return "the process of the operator ended, but it should keep running"
-	case e.Code > signalCodes:
-		return fmt.Sprintf("the process of the operator was killed by signal %d", e.Code-signalCodes)
-	}
-	return fmt.Sprintf("the process of the operator ended with exit code %d", e.Code)
 }
