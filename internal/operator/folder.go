@@ -34,7 +34,7 @@ func newFolder() (f folder, remove func(), err error) {
 }
 
 func (f folder) python() string     { return filepath.Join(string(f), "python") }
-func (f folder) socketPath() string     { return filepath.Join(string(f), "socket") }
+func (f folder) socketPath() string { return filepath.Join(string(f), "socket") }
 func (f folder) kubeconfig() string { return filepath.Join(string(f), "kubeconfig") }
 
 // maxSocketPath is the longest path of a Unix socket on macOS; Linux allows some bytes more.

@@ -29,17 +29,15 @@ type configurationState struct {
 	retryAt time.Time
 }
 
-// The limits of the backoff after a failure.
 const (
+	// minDelay and maxDelay limit the backoff after a failure.
 	minDelay = time.Second
 	maxDelay = 30 * time.Second
+	// immediateReverts is how many changes of other clients are undone at once.
+	immediateReverts = 4
+	// conflictResetAfter is how long after the last conflict it is forgotten.
+	conflictResetAfter = 10 * time.Minute
 )
-
-// immediateReverts is how many changes of other clients are undone at once.
-const immediateReverts = 4
-
-// conflictResetAfter is how long after the last conflict it is forgotten.
-const conflictResetAfter = 10 * time.Minute
 
 // conflicting reports that another client keeps changing the configuration.
 func (e *configurationState) conflicting() bool { return e.reverts > immediateReverts }

@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/admission/patch"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 var errNoResponse = errors.New("the hook returned neither a response nor an error")
@@ -56,6 +57,14 @@ func newAdmissionReview(response *admissionv1.AdmissionResponse) *admissionv1.Ad
 	}
 }
 
+func encode(a *admissionv1.AdmissionReview) ([]byte, error) {
+	data, err := json.Marshal(a)
+	if err != nil {
+		return nil, fmt.Errorf("encode the response: %w", err)
+	}
+	return data, nil
+}
+
 // denialStatus returns the status of a denial. Only codes of errors are valid.
 func denialStatus(d *hook.Denial) *metav1.Status {
 	status := &metav1.Status{
@@ -92,10 +101,41 @@ func reasonOf(code int) metav1.StatusReason {
 // maxCode is the last HTTP status that there is.
 const maxCode = 599
 
-func encode(a *admissionv1.AdmissionReview) ([]byte, error) {
-	data, err := json.Marshal(a)
-	if err != nil {
-		return nil, fmt.Errorf("encode the response: %w", err)
+// responseEvents returns the events of a response, each with its object. Objects that do
+// not and will not exist have none.
+func responseEvents(r *hook.ReviewRequest, v *hook.ReviewResponse) []hook.ObjectEvent {
+	if r.DryRun {
+		return nil
 	}
-	return data, nil
+	var all []hook.ObjectEvent
+	for _, event := range v.Events {
+		if event.Kind == "" {
+			event.APIVersion, event.Kind, event.Namespace, event.Name = r.APIVersion, r.Kind, r.Namespace, r.Name
+		}
+		if event.APIVersion != r.APIVersion || event.Kind != r.Kind || event.Namespace != r.Namespace || event.Name != r.Name {
+			all = append(all, event)
+			continue
+		}
+		neverThere := r.Operation == hook.OperationCreate && v.Denial != nil
+		if event.Name == "" || neverThere {
+			continue
+		}
+		if event.UID == "" {
+			event.UID = uidOf(r)
+		}
+		all = append(all, event)
+	}
+	return all
+}
+
+// uidOf returns the UID of the stored object.
+func uidOf(r *hook.ReviewRequest) string {
+	if r.OldObject == nil {
+		return ""
+	}
+	old, err := object.Parse(r.OldObject)
+	if err != nil {
+		return ""
+	}
+	return old.UID()
 }

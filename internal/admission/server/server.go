@@ -219,3 +219,16 @@ func (s *Server) tls() *tls.Config {
 	}
 	return config
 }
+
+// httpError is an error with an HTTP status.
+type httpError struct {
+	code int
+	err  error
+}
+
+func (r *httpError) Error() string { return r.err.Error() }
+func (r *httpError) Unwrap() error { return r.err }
+
+func newHTTPError(code int, format string, args ...any) error {
+	return &httpError{code, fmt.Errorf(format, args...)}
+}

@@ -20,7 +20,7 @@ func (w *Webhooks) Collect(to chan<- prometheus.Metric) {
 	if certificates == nil {
 		return
 	}
-	if serving, err := certificates.Certificate(); err == nil && serving.Leaf != nil {
+	if serving, err := certificates.ServingCertificate(); err == nil && serving.Leaf != nil {
 		gauge(to, certificateBeginDesc, float64(serving.Leaf.NotBefore.Unix()))
 		gauge(to, certificateEndDesc, float64(serving.Leaf.NotAfter.Unix()))
 	}
