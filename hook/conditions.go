@@ -96,11 +96,7 @@ var (
 
 // keys reads labels or annotations to set. A null value removes the key.
 func (r *reader) keys(into *map[string]*string, rules keyRules) func() error { //nolint:gocritic // the reader sets it
-	return func() error {
-		*into = nil
-		if r.null() {
-			return r.skip()
-		}
+	return optional(r, into, func() error {
 		return r.members(func(name []byte) error {
 			key := string(name)
 			if wrong := rules.key(key); len(wrong) > 0 {
@@ -113,7 +109,7 @@ func (r *reader) keys(into *map[string]*string, rules keyRules) func() error { /
 			(*into)[key] = value
 			return err
 		})
-	}
+	})
 }
 
 func (r *reader) keyValue(rules keyRules) (*string, error) {
