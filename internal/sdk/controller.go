@@ -46,7 +46,7 @@ type Controller struct {
 	isRelated bool
 	// pending are declarations to resolve when the kinds of the app are known.
 	pending  []pendingKind
-	problems []error
+	problems problems
 	logic    logic
 	// indexes are those of the kind, and watches fill them.
 	indexes []indexer
@@ -119,14 +119,13 @@ func (c *Controller) resolveKinds() {
 	known := c.app.kinds()
 	if c.Kind == (kinds.Kind{}) {
 		var err error
-		if c.Kind, err = known.OfType(c.goType); err != nil {
-			c.problems = append(c.problems, err)
-		}
+		c.Kind, err = known.OfType(c.goType)
+		c.problems.add(err)
 	}
 	for _, p := range c.pending {
 		k, err := known.Of(p.obj)
 		if err != nil {
-			c.problems = append(c.problems, fmt.Errorf("%s: %w", p.verb, err))
+			c.problems.AddProblem("%s: %w", p.verb, err)
 			continue
 		}
 		*p.list = append(*p.list, k)
@@ -188,8 +187,13 @@ func (c *Controller) check() []error {
 	return append(append(all, p.of(c.name())...), c.logic.checkFunctions()...)
 }
 
-// problems are what is wrong with an app.
+// problems are what is wrong with an app, which Run reports.
 type problems []error
+
+// AddProblem adds what is wrong.
+func (p *problems) AddProblem(format string, args ...any) {
+	*p = append(*p, fmt.Errorf(format, args...))
+}
 
 func (p *problems) add(err error) {
 	if err != nil {
@@ -199,7 +203,7 @@ func (p *problems) add(err error) {
 
 func (p *problems) when(wrong bool, format string, args ...any) {
 	if wrong {
-		*p = append(*p, fmt.Errorf(format, args...))
+		p.AddProblem(format, args...)
 	}
 }
 
@@ -238,9 +242,7 @@ func (c *Controller) namespacesFor(handled object.Resource) []string {
 
 // checkOnce reports a function that is nil or set twice.
 func (c *Controller) checkOnce(verb string, isSet, isNil bool) {
-	if isSet || isNil {
-		c.problems = append(c.problems, fmt.Errorf("%s: set one function, which must not be nil", verb))
-	}
+	c.problems.when(isSet || isNil, "%s: set one function, which must not be nil", verb)
 }
 
 // validateName checks the name of a handler or an admission webhook.

@@ -20,11 +20,10 @@ type resolvedResources struct {
 
 func (c *Controller) resolveResources(ctx context.Context, env compile.Environment) (resolvedResources, error) {
 	var f resolvedResources
-	resource, err := resolve(ctx, env, c.Kind)
-	if err != nil {
+	var err error
+	if f.resource, err = resolve(ctx, env, c.Kind); err != nil {
 		return f, err
 	}
-	f.resource = resource
 	if f.owns, err = resolveAll(ctx, env, c.owns); err != nil {
 		return f, err
 	}
