@@ -158,7 +158,6 @@ func (r *handlerResponseReader) firstWrite() string {
 // maxErrorMessage limits the bytes kept of a handler's error message.
 const maxErrorMessage = 1000
 
-// handlerError converts the field error to a Go error.
 func (r *handlerResponseReader) handlerError() error {
 	err := errors.New(truncate(r.failure.message, maxErrorMessage))
 	switch {

@@ -36,7 +36,6 @@ type connection struct {
 	closers []func()
 }
 
-// connect returns what calls the hooks.
 func (c *connection) connect(ctx context.Context, h *hooks) (controller.Logic, error) {
 	configs := h.all()
 	opened, err := c.openAll(ctx, configs)
@@ -57,7 +56,6 @@ func (c *connection) connect(ctx context.Context, h *hooks) (controller.Logic, e
 	return l, nil
 }
 
-// openAll returns what calls each hook.
 func (c *connection) openAll(ctx context.Context, configs hookConfigs) (all []*call.Hook, err error) {
 	if c.inline, err = c.compileCode(ctx, configs); err != nil {
 		return nil, err

@@ -30,7 +30,6 @@ func (env *Environment) expression(field string, source api.Expression, variable
 	}, nil
 }
 
-// parentExpression compiles an expression over a parent and its children.
 func (env *Environment) parentExpression(field string, source api.Expression) (func(*object.Object, []*object.Object) (bool, error),
 	error) {
 	evaluate, err := env.expression(field, source, "parent", "children")

@@ -101,7 +101,6 @@ func (h *hooks) all() hookConfigs {
 
 type hookConfigs []*hookConfig
 
-// webhooks returns those that are called over HTTP.
 func (all hookConfigs) webhooks() hookConfigs {
 	return lists.Filter(all, func(one *hookConfig) bool { return one.webhook != nil })
 }

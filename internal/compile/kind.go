@@ -37,7 +37,6 @@ func (k Kind) form() hook.ControllerType {
 	return hook.Composite
 }
 
-// childrenField returns the field with the rules for children.
 func (k Kind) childrenField() string {
 	if k.isDecorator() {
 		return "spec.attachments"
@@ -53,7 +52,6 @@ const (
 	maxManager = 128
 )
 
-// finalizer returns the finalizer of a controller's parents.
 func (k Kind) finalizer(name string) string {
 	domain := api.GroupVersion.Group
 	if k.Metacontroller() {

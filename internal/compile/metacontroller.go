@@ -108,7 +108,6 @@ func unlessOff(declared *api.Hook) *api.Hook {
 	return declared
 }
 
-// readMetacontrollerHooks reads the hooks of either kind.
 func readMetacontrollerHooks(declared api.Hooks, configs []setpoint.EndpointConfig) (hooks, error) {
 	h, err := readHooks(unlessOff(declared.Sync), unlessOff(declared.Finalize), unlessOff(declared.Customize), readMetacontrollerHook)
 	if err != nil {

@@ -75,7 +75,6 @@ func (env *Environment) excludedNote(notes []string, field, namespace string) []
 		field, strings.Join(env.Namespaces, ","), namespace))
 }
 
-// excludedNotes is excludedNote for a list.
 func (env *Environment) excludedNotes(field string, namespaces []string) []string {
 	var notes []string
 	for i, namespace := range namespaces {

@@ -43,7 +43,6 @@ type resourceRef struct{ field, apiVersion, plural string }
 // index returns the path of a list item.
 func index(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }
 
-// readSpec decodes a controller object.
 func readSpec(o *object.Object, into any) error {
 	if err := json.Unmarshal(o.JSON(), into); err != nil {
 		return invalid("%w", object.TypeError(o.JSON(), err))

@@ -76,7 +76,6 @@ func (s *neutralSpec) parents(ctx context.Context, env Environment, draft compos
 	return programs, nil
 }
 
-// rules returns the rules for the children of all parents.
 func (s *neutralSpec) rules(ctx context.Context, env Environment, programs []composite.Program) (plan.Rules, error) {
 	var rules plan.Rules
 	inNamespaces := !slices.ContainsFunc(programs, func(p composite.Program) bool { return !p.Parent.Namespaced })

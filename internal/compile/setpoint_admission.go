@@ -16,7 +16,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// compileAdmission compiles an AdmissionController.
 func (k Kind) compileAdmission(ctx context.Context, o *object.Object, env Environment) (*Compiled, error) {
 	var controller api.AdmissionController
 	if err := readSpec(o, &controller); err != nil {

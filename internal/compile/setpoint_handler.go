@@ -18,7 +18,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// compileHandlers compiles a HandlerController.
 func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environment) (*Compiled, error) {
 	var controller api.HandlerController
 	if err := readSpec(o, &controller); err != nil {

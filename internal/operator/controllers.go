@@ -209,7 +209,6 @@ func (s *Selector) breadth() int {
 	return 2
 }
 
-// finalizer returns the finalizer of the controller's objects.
 func (c *declaredController) finalizer() string {
 	if given, _ := c.Spec["finalizer"].(string); given != "" {
 		return given

@@ -57,7 +57,6 @@ func decodeDeclaration(data []byte) (*Declaration, error) {
 	return &d, nil
 }
 
-// check returns all problems of the declaration.
 func (d *Declaration) check() []error {
 	var problems []error
 	say := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }

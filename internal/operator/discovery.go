@@ -71,7 +71,6 @@ func (d *discovery) notify() <-chan struct{} {
 	return changed
 }
 
-// kinds returns all kinds as they are now.
 func (d *discovery) kinds(ctx context.Context) ([]served.Kind, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -17,7 +17,6 @@ type folder string
 // folderPrefix begins the name of a folder.
 const folderPrefix = "setpoint-operator-"
 
-// newFolder returns a new folder and the function that removes it.
 func newFolder() (f folder, remove func(), err error) {
 	removeStale()
 	path, err := os.MkdirTemp("", folderPrefix) // 0700.
@@ -48,7 +47,6 @@ func (f folder) checkSocket() error {
 	return nil
 }
 
-// extract writes the Python package.
 func (f folder) extract(source fs.FS) error {
 	if err := os.CopyFS(f.python(), source); err != nil {
 		return fmt.Errorf("extract the Python package: %w", err)

@@ -225,7 +225,6 @@ type health struct {
 	err  error
 }
 
-// lastHealth returns the last known health of the process.
 func (o *Operator) lastHealth() ([]byte, error) {
 	if h := o.health.Load(); h != nil {
 		return h.body, h.err
@@ -233,7 +232,6 @@ func (o *Operator) lastHealth() ([]byte, error) {
 	return nil, nil
 }
 
-// checkHealth requests the health of the process.
 func (o *Operator) checkHealth(ctx context.Context) {
 	if o.Health == "" {
 		return

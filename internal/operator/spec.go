@@ -46,7 +46,6 @@ func decodeStrictly(data []byte, into any) error {
 	return errors.Join(object.DecodeStrictly(data, into)...)
 }
 
-// asObject returns the controller as an object with a spec.
 func (c *declaredController) asObject(field string, spec map[string]any) (*object.Object, error) {
 	data, err := json.Marshal(map[string]any{"apiVersion": c.APIVersion, "kind": c.Kind, "metadata": c.Metadata, "spec": spec})
 	if err != nil {
@@ -145,7 +144,6 @@ func (c *declaredController) expand(field, base string, kinds selectKinds) (map[
 	return spec, nil
 }
 
-// setKinds sets the handled kinds of a spec.
 func setKinds(spec map[string]any, kinds []object.Kind, several bool) {
 	delete(spec, "resource")
 	resources := lists.Map(kinds, func(k object.Kind) any { return map[string]any{"apiVersion": k.APIVersion(), "resource": k.Plural} })
@@ -236,7 +234,6 @@ func checkSchema(kind, field string, value map[string]any) []error {
 	return validate.NewSchemaValidator(specified, nil, field, strfmt.Default).Validate(value).Errors
 }
 
-// specSchema returns the schema of the field spec of a kind.
 func specSchema(kind string) (*spec.Schema, error) {
 	for _, text := range crd.All() {
 		asJSON, err := yaml.YAMLToJSON(text)

@@ -170,7 +170,6 @@ func previousOf(s *api.RolloutStatus) string {
 	return s.Previous
 }
 
-// start returns the status of a rollout that begins.
 func (in *Input) start() *api.RolloutStatus {
 	s := &api.RolloutStatus{From: CompleteVersion(in.Status), To: in.Version, Previous: previousOf(in.Status), RetryAt: in.RetryAt,
 		Since: in.now()}

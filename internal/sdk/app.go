@@ -122,7 +122,6 @@ func (a *App) UseDashboard(d any) {
 	a.dashboard = served
 }
 
-// check returns all problems of the app.
 func (a *App) check() error {
 	p := slices.Clone(a.problems)
 	p.when(len(a.controllers) == 0, "the app has no controllers: use setpoint.For or setpoint.Compose")
@@ -196,7 +195,6 @@ type inFlightCall struct {
 
 func (w *inFlightCall) String() string { return w.role + " " + w.function + " of " + w.object() }
 
-// track tracks a call until end is called.
 func (u *inFlight) track(w *inFlightCall) (end func()) {
 	u.calls.Store(w, nil)
 	return func() { u.calls.Delete(w) }

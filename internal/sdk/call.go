@@ -374,7 +374,6 @@ func Permanentf(format string, args ...any) error {
 	return &hook.TerminalError{Err: fmt.Errorf(format, args...)}
 }
 
-// readGroups fills a slice with the objects of its kind.
 func (c *Controller) readGroups(groups []hook.Group, into any, owned bool) error {
 	slice, err := sliceIn(into)
 	if err != nil {
@@ -405,7 +404,6 @@ func sliceIn(into any) (reflect.Value, error) {
 	return pointer.Elem(), nil
 }
 
-// fill appends objects to a slice.
 func fill(slice reflect.Value, group hook.Group) error {
 	for _, entry := range group.Objects {
 		one := reflect.New(slice.Type().Elem())

@@ -36,7 +36,6 @@ func (c *checks) add(method, name string, check func(context.Context) error) (p 
 	return p
 }
 
-// run returns the errors of all checks.
 func (c checks) run() error {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 	defer cancel()

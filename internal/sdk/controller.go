@@ -10,10 +10,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -70,6 +72,32 @@ type namedFunction struct {
 	function any
 }
 
+// relatedKind is a kind of related objects, with the function of Watches.
+type relatedKind struct {
+	of *Controller
+	// handledBy returns the handled objects of a related one.
+	handledBy func(*object.Object) ([]types.NamespacedName, error)
+}
+
+// mapObject returns the handled objects of a related one. A panic of the function is an error.
+func (k relatedKind) mapObject(o *object.Object) (names []types.NamespacedName, err error) {
+	err = failure.Recover("the function of Watches", func() (err error) {
+		names, err = k.handledBy(o)
+		return err
+	})
+	return names, err
+}
+
+// mapAndLog is mapObject in a cluster.
+func (k relatedKind) mapAndLog(o *object.Object) []types.NamespacedName {
+	names, err := k.mapObject(o)
+	if err != nil {
+		stack, _ := failure.PanicStack(err)
+		k.of.app.logger().Error("related object not mapped", "object", o.Ref().String(), "error", failure.OneLine(err), "stack", stack)
+	}
+	return names
+}
+
 // pendingKind is a kind declared by an object, and the list to add it to.
 type pendingKind struct {
 	verb string
@@ -77,7 +105,6 @@ type pendingKind struct {
 	list *[]kinds.Kind
 }
 
-// register adds the controller to an app.
 func (c *Controller) register(app *App, goType reflect.Type, l logic) {
 	c.app, c.goType, c.logic = app, goType, l
 	app.controllers = append(app.controllers, c)
@@ -114,7 +141,6 @@ func (c *Controller) declare(verb string, to *[]kinds.Kind, objs []any) {
 	}
 }
 
-// resolveKinds resolves the declared kinds.
 func (c *Controller) resolveKinds() {
 	known := c.app.kinds()
 	if c.Kind == (kinds.Kind{}) {
@@ -170,7 +196,8 @@ func (c *Controller) markerName() string {
 }
 
 // The names of the controller on objects.
-func (c *Controller) finalizer() string    { return "setpoint.dev/" + c.markerName() }
+func (c *Controller) finalizer() string { return "setpoint.dev/" + c.markerName() }
+
 func (c *Controller) fieldManager() string { return "setpoint-" + c.app.name + "-" + c.shortName() }
 
 func (c *Controller) check() []error {
@@ -245,7 +272,6 @@ func (c *Controller) checkOnce(verb string, isSet, isNil bool) {
 	c.problems.when(isSet || isNil, "%s: set one function, which must not be nil", verb)
 }
 
-// validateName checks the name of a handler or an admission webhook.
 func validateName(name string) error {
 	if len(validation.IsDNS1123Label(name)) > 0 {
 		return errors.New("the name must be lower-case letters, digits and dashes, at most 63")

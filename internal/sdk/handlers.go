@@ -86,7 +86,6 @@ func (h *Handlers) checkFunctions() []error {
 	return p
 }
 
-// checkHandler returns all problems of a handler.
 func (h *Handlers) checkHandler(one *Handler) []error {
 	p := problems(one.check(&h.Controller))
 	first := slices.IndexFunc(h.handlers, func(other *Handler) bool { return other.Name == one.Name })
@@ -284,7 +283,6 @@ func (h *Handler) Changes(old, now json.RawMessage) ([]hook.FieldChange, error) 
 	return h.Spec.Changes(was, is), nil
 }
 
-// program returns the handler as the program has it.
 func (h *Handler) program() trigger.Handler {
 	p := h.Spec
 	p.Name, p.When = h.Name, h.predicate()

@@ -50,7 +50,6 @@ func (a *App) Binds(kind string, names ...string) {
 	})
 }
 
-// addRequired adds the permissions of Requires and Binds.
 func (a *App) addRequired(grants []rbac.NamespaceRules, namespaces []string) []rbac.NamespaceRules {
 	grants = rbac.AddRules(grants, "", declared(a.required)...)
 	if len(namespaces) == 0 || a.writesRBAC("ClusterRoleBinding") {
@@ -62,7 +61,6 @@ func (a *App) addRequired(grants []rbac.NamespaceRules, namespaces []string) []r
 	return grants
 }
 
-// declared returns rules of Requires and Binds.
 func declared(rules []rbacv1.PolicyRule) []rbac.Rule {
 	return lists.Map(rules, func(rule rbacv1.PolicyRule) rbac.Rule {
 		return rbac.Rule{PolicyRule: rule, Comment: "declared by the program"}

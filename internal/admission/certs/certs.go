@@ -254,7 +254,6 @@ func (k *Manager) renew(ctx context.Context) (time.Time, error) {
 	return made.nextCheck, nil
 }
 
-// load returns the stored keyring.
 func (k *Manager) load() (loadedSecret, error) {
 	k.mu.Lock()
 	reservation := k.keyring

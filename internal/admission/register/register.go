@@ -65,7 +65,6 @@ func (a Address) String() string {
 	return "Service " + a.Service.Namespace + "/" + a.Service.Name
 }
 
-// clientConfig returns the client configuration of a path.
 func (a Address) clientConfig(path string, bundle []byte) admissionv1.WebhookClientConfig {
 	if a.URL != "" {
 		at := strings.TrimSuffix(a.URL, "/") + path

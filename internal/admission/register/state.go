@@ -42,7 +42,6 @@ const (
 // conflicting reports that another client keeps changing the configuration.
 func (e *configurationState) conflicting() bool { return e.reverts > immediateReverts }
 
-// problem returns the error to report.
 func (e *configurationState) problem() error {
 	if e.err == nil && e.conflicting() {
 		return fmt.Errorf("another client keeps changing %s: its managedFields name the client", e.key)
@@ -61,7 +60,6 @@ func (e *configurationState) markSynced(desired *configuration, now time.Time) {
 	}
 }
 
-// resetConflict forgets conflicts after conflictResetAfter.
 func (e *configurationState) resetConflict(now time.Time) {
 	if !now.Before(e.lastRevert.Add(conflictResetAfter)) {
 		e.reverts, e.warned = 0, false

@@ -59,7 +59,6 @@ func decodeReview(body []byte) (*admissionv1.AdmissionRequest, error) {
 	return review.Request, nil
 }
 
-// hookRequest returns what a hook receives of a request.
 func hookRequest(r *admissionv1.AdmissionRequest) *hook.ReviewRequest {
 	gv := schema.GroupVersion{Group: r.Kind.Group, Version: r.Kind.Version}
 	user := hook.User{Name: r.UserInfo.Username, UID: r.UserInfo.UID, Groups: r.UserInfo.Groups}

@@ -4,13 +4,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
+	"unicode"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
@@ -128,7 +133,6 @@ func responseEvents(r *hook.ReviewRequest, v *hook.ReviewResponse) []hook.Object
 	return all
 }
 
-// uidOf returns the UID of the stored object.
 func uidOf(r *hook.ReviewRequest) string {
 	if r.OldObject == nil {
 		return ""
@@ -138,4 +142,59 @@ func uidOf(r *hook.ReviewRequest) string {
 		return ""
 	}
 	return old.UID()
+}
+
+// cleanWarnings drops warnings that the API server silently drops: empty ones, invalid
+// UTF-8, and those beyond its limits.
+func cleanWarnings(given []string) []string {
+	var clean []string
+	for _, warning := range given {
+		warning = strings.Map(printable, strings.ToValidUTF8(warning, "\uFFFD"))
+		if warning = strings.TrimSpace(warning); warning != "" {
+			clean = append(clean, warning)
+		}
+	}
+	return clean
+}
+
+func printable(c rune) rune {
+	if unicode.IsControl(c) {
+		return ' '
+	}
+	return c
+}
+
+// cleanAudit makes valid audit keys. The API server prefixes them with the webhook's
+// name, and drops invalid ones.
+func cleanAudit(given map[string]string) map[string]string {
+	if len(given) == 0 {
+		return nil
+	}
+	clean := make(map[string]string, len(given))
+	// In order, so that of two that come to the same key the same one is left.
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		if allowed := auditKey(key); allowed != "" {
+			clean[allowed] = given[key]
+		}
+	}
+	return clean
+}
+
+// auditKey replaces invalid characters by dashes; "" if nothing is left.
+func auditKey(key string) string {
+	if !strings.Contains(key, "/") && len(validation.IsQualifiedName(key)) == 0 {
+		return key
+	}
+	key = strings.Map(func(c rune) rune {
+		if isAlphanumeric(c) || strings.ContainsRune("-_.", c) {
+			return c
+		}
+		return '-'
+	}, key)
+	key = key[:min(len(key), validation.DNS1123LabelMaxLength)]
+	return strings.TrimFunc(key, func(c rune) bool { return !isAlphanumeric(c) })
+}
+
+func isAlphanumeric(c rune) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }

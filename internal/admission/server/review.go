@@ -173,7 +173,6 @@ func authenticated(r *http.Request) bool { return r.TLS != nil && len(r.TLS.Veri
 
 func isSecret(r schema.GroupVersionResource) bool { return r.Group == "" && r.Resource == "secrets" }
 
-// endSpan ends the span of a review.
 func endSpan(span trace.Span, r *admission.ReviewRecord) {
 	if !span.On() {
 		return

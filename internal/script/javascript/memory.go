@@ -53,7 +53,6 @@ const (
 	classes    = 37
 )
 
-// takeImage keeps what the memory has now.
 func (a *memory) takeImage() {
 	a.image = image{free: a.free, used: a.used}
 	for _, c := range a.chunks {

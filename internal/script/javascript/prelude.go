@@ -64,7 +64,6 @@ func (m *vm) newNatives() (value, error) {
 	return natives, nil
 }
 
-// printLines logs a string.
 func (m *vm) printLines(v value) value {
 	if text, err := m.text(v); err == nil && m.log != nil {
 		for line := range strings.SplitSeq(string(text), "\n") {

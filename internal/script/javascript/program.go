@@ -162,7 +162,6 @@ func (p *program) Call(c *script.Call) ([]byte, error) {
 	return response, err
 }
 
-// functionsOf returns the names of the functions that a module exports.
 func (m *vm) functionsOf(exports value) (names []string, err error) {
 	list, err := m.call(m.functions, exports)
 	if err != nil {
@@ -179,7 +178,6 @@ func (m *vm) functionsOf(exports value) (names []string, err error) {
 	return names, nil
 }
 
-// run makes a call.
 func (m *vm) run(c *script.Call) ([]byte, error) {
 	exports, err := m.startCall(c)
 	if err != nil {

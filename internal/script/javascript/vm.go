@@ -129,7 +129,6 @@ func (m *vm) result(v value) (value, error) {
 	return v, nil
 }
 
-// call calls a function with one argument.
 func (m *vm) call(function, argument value) (value, error) {
 	return m.result(m.rawCall(function, argument))
 }
@@ -140,7 +139,6 @@ func (m *vm) rawCall(function, argument value) value {
 	return libquickjs.XJS_Call(m.tls, m.context, function, undefined, 1, m.shared.argument())
 }
 
-// property gets a property of an object.
 func (m *vm) property(object value, name string) (value, error) {
 	c, err := newCString(name)
 	if err != nil {
