@@ -26,7 +26,7 @@ func DecodeResponse(data []byte, w Wire) (*Response, error) {
 			field{"annotations", r.keys(&out.Annotations, annotationRules)},
 		)
 	}
-	if w.Decoding.allowsExtensions() {
+	if w.Decoding != StrictOptional { // Metacontroller lacks these.
 		fields = append(fields, r.reportFields(&out.Events, &out.Conditions, &out.Message)...)
 		fields = append(fields, field{"logicVersion", r.logicVersion(&out.LogicVersion)})
 	}

@@ -138,7 +138,7 @@ func (r *reviewResponseReader) jsonPatchOperation() error {
 
 // objectEvent reads one event and the object it is for, if given.
 func (r *reviewResponseReader) objectEvent() (ObjectEvent, error) {
-	e := ObjectEvent{Event: Event{Type: eventNormal}}
+	e := ObjectEvent{Event: Event{Type: "Normal"}}
 	involved := field{"object", func() error { return r.involvedObject(&e) }}
 	if err := r.fields(append(r.eventFields(&e.Event), involved)...); err != nil {
 		return e, err

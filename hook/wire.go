@@ -90,9 +90,6 @@ func (d Decoding) String() string {
 	return "strict"
 }
 
-// allowsExtensions reports whether responses may have fields that Metacontroller lacks.
-func (d Decoding) allowsExtensions() bool { return d != StrictOptional }
-
 // loose reports whether unknown and duplicate fields are accepted.
 func (d Decoding) loose() bool { return d == Loose || d == LooseOptional }
 

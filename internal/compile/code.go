@@ -81,7 +81,8 @@ func (all hookConfigs) sourceOf(of *hookConfig) (*hookConfig, error) {
 	i := slices.IndexFunc(all, func(h *hookConfig) bool { return h.name == name })
 	switch {
 	case i < 0:
-		return nil, invalid("%s: the controller has no hook %s; it has %s", field, name, strings.Join(all.hookNames(), ", "))
+		names := lists.Map(all, func(one *hookConfig) string { return one.name })
+		return nil, invalid("%s: the controller has no hook %s; it has %s", field, name, strings.Join(names, ", "))
 	case all[i] == of:
 		return nil, invalid("%s: %s is this hook; it needs source or sourceFrom.configMapKeyRef", field, name)
 	case all[i].inline == nil:
@@ -125,10 +126,6 @@ func (c *code) place(file string) string {
 		return c.field + ".source"
 	}
 	return fmt.Sprintf("%s.modules[%s]", c.field, file)
-}
-
-func (all hookConfigs) hookNames() []string {
-	return lists.Map(all, func(one *hookConfig) string { return one.name })
 }
 
 // codes returns the code of inline hooks, each once.

@@ -91,7 +91,11 @@ func (h *hookConfig) address() string {
 	case h.exec != nil:
 		return "exec:" + h.exec[0]
 	}
-	return addressOf(h.webhook.url)
+	parsed, err := url.Parse(h.webhook.url)
+	if err != nil {
+		return ""
+	}
+	return hostPort(parsed.Host, parsed.Scheme)
 }
 
 // all returns the hooks that are set.
@@ -170,15 +174,6 @@ func urlHasHost(address, host string) bool {
 		return false
 	}
 	return hostPort(parsed.Host, parsed.Scheme) == hostPort(host, parsed.Scheme)
-}
-
-// addressOf returns the host and port of a URL.
-func addressOf(address string) string {
-	parsed, err := url.Parse(address)
-	if err != nil {
-		return ""
-	}
-	return hostPort(parsed.Host, parsed.Scheme)
 }
 
 // hostPort returns a host with its port, in lower case.

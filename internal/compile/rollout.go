@@ -50,7 +50,10 @@ func (k Kind) compileRollout(ctx context.Context, o *object.Object, d *neutralSp
 	}
 	r := &Rollout{Spec: d.rollout}
 	var err error
-	if r.When, err = c.env.rollbackWhen(d.rollout.Rollback.When); err != nil || c.env.Store == nil || c.env.checksCode {
+	if when := d.rollout.Rollback.When; when != "" {
+		r.When, err = c.env.parentExpression("spec.rollout.rollback.when", when)
+	}
+	if err != nil || c.env.Store == nil || c.env.checksCode {
 		return r, nil, err // It never runs.
 	}
 	if r.Data, err = c.versionOf(o); err != nil {
@@ -83,14 +86,6 @@ func refuseFormer(err error) error {
 	return fmt.Errorf("the version before: %w", err)
 }
 
-// rollbackWhen compiles the condition of a rollback; nil for none.
-func (env *Environment) rollbackWhen(source api.Expression) (func(*object.Object, []*object.Object) (bool, error), error) {
-	if source == "" {
-		return nil, nil //nolint:nilnil // Without an expression there is no condition.
-	}
-	return env.parentExpression("spec.rollout.rollback.when", source)
-}
-
 // versionOf returns what identifies the logic of a controller, in one form for equal ones.
 func (c *connection) versionOf(o *object.Object) (json.RawMessage, error) {
 	version := VersionData{Hooks: o.Field("spec", "hooks"), EndpointConfigs: o.Field("spec", "endpointConfigs")}
@@ -105,10 +100,8 @@ func (c *connection) versionOf(o *object.Object) (json.RawMessage, error) {
 
 // canonical returns the version in one form for equal ones.
 func (v *VersionData) canonical() (json.RawMessage, error) {
-	var sorted any
-	decoder := json.NewDecoder(bytes.NewReader(encode(v)))
-	decoder.UseNumber()
-	if err := decoder.Decode(&sorted); err != nil {
+	sorted, err := object.DecodeExact(encode(v))
+	if err != nil {
 		return nil, fmt.Errorf("read spec.hooks: %w", err)
 	}
 	return json.Marshal(sorted)

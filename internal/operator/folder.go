@@ -2,7 +2,6 @@ package operator
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -43,13 +42,6 @@ const maxSocketPath = 103
 func (f folder) checkSocket() error {
 	if path := f.socketPath(); len(path) > maxSocketPath {
 		return fmt.Errorf("the socket %s has a path of more than %d bytes: set TMPDIR to a shorter folder", path, maxSocketPath)
-	}
-	return nil
-}
-
-func (f folder) extract(source fs.FS) error {
-	if err := os.CopyFS(f.python(), source); err != nil {
-		return fmt.Errorf("extract the Python package: %w", err)
 	}
 	return nil
 }

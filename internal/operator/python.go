@@ -97,8 +97,8 @@ func (p *Python) prepare(ctx context.Context, in folder) (interpreter string, en
 	if interpreter, _, err = FindInterpreter(ctx, p.Interpreter, os.Getenv("VIRTUAL_ENV")); err != nil {
 		return "", nil, err
 	}
-	if err := in.extract(p.Package); err != nil {
-		return "", nil, err
+	if err := os.CopyFS(in.python(), p.Package); err != nil {
+		return "", nil, fmt.Errorf("extract the Python package: %w", err)
 	}
 	if env, err = p.Kubeconfig.environment(in.kubeconfig()); err != nil {
 		return "", nil, err

@@ -115,10 +115,7 @@ type dashboardWithFlags interface {
 // exports no type of this program's internals.
 func (a *App) UseDashboard(d any) {
 	served, is := d.(dashboardWithFlags)
-	if !is && d != nil {
-		a.AddProblem("UseDashboard: must be a *dashboard.Options, not a %T", d)
-		return
-	}
+	a.when(!is && d != nil, "UseDashboard: must be a *dashboard.Options, not a %T", d)
 	a.dashboard = served
 }
 

@@ -39,12 +39,8 @@ func (a *App) Requires(rules ...rbacv1.PolicyRule) { a.required = append(a.requi
 // Binds declares the roles that bindings of the program may refer to; without names any.
 func (a *App) Binds(kind string, names ...string) {
 	plural := map[string]string{"Role": "roles", "ClusterRole": "clusterroles"}[kind]
-	switch {
-	case plural == "":
-		a.AddProblem("Binds(%q): the kind must be Role or ClusterRole", kind)
-	case slices.Contains(names, ""):
-		a.AddProblem("Binds(%q): a name is empty", kind)
-	}
+	a.when(plural == "", "Binds(%q): the kind must be Role or ClusterRole", kind)
+	a.when(plural != "" && slices.Contains(names, ""), "Binds(%q): a name is empty", kind)
 	a.bound = append(a.bound, rbacv1.PolicyRule{
 		APIGroups: []string{rbacv1.GroupName}, Resources: []string{plural}, Verbs: []string{"bind"}, ResourceNames: names,
 	})

@@ -23,8 +23,9 @@ import (
 // ServeHTTP serves one request. An unknown path is 404, so that the failure policy
 // decides.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	to := s.find(r.URL.Path)
-	if to == nil {
+	plain, ours := s.options.PathKeys().StripToken(r.URL.Path)
+	to := (*s.routes.Load())[plain]
+	if !ours || to == nil {
 		writeError(w, newHTTPError(http.StatusNotFound, "no webhook at %s", strconv.Quote(r.URL.Path)))
 		return
 	}
