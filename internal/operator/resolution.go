@@ -58,9 +58,6 @@ func (r *resolution) resolveExact(s *Selector) ([]object.Kind, error) {
 
 // selects reports whether kinds of the controller depend on discovery.
 func (c *declaredController) selects() bool {
-	if len(c.Selectors) > 0 {
-		return true
-	}
 	selects := false
 	_, _ = c.expand("", "", func(string, *Selector) ([]object.Kind, error) { selects = true; return nil, nil })
 	return selects

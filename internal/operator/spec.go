@@ -203,15 +203,15 @@ func expandRule(field string, declared any, kinds selectKinds) ([]any, error) {
 	if rule["apiVersion"] != nil || rule["resource"] != nil {
 		return nil, fmt.Errorf("%s: excludes apiVersion and resource", field)
 	}
-	data, err := json.Marshal(selector)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", field, err)
-	}
 	var s Selector
-	if err := decodeStrictly(data, &s); err != nil {
-		return nil, fmt.Errorf("%s: %w", field, err)
+	data, err := json.Marshal(selector)
+	if err == nil {
+		err = decodeStrictly(data, &s)
 	}
-	if err := s.check(); err != nil {
+	if err == nil {
+		err = s.check()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", field, err)
 	}
 	found, err := kinds(field, &s)
