@@ -94,9 +94,9 @@ func (w *Webhook) webhook(c *Controller, of object.Resource) admission.Webhook {
 
 func (w *Webhook) check(c *Controller) []error {
 	p := slices.Clone(w.problems)
+	known := []hook.Operation{hook.OperationCreate, hook.OperationUpdate, hook.OperationDelete, hook.OperationConnect}
 	for _, one := range w.operations {
-		p.when(!slices.Contains([]hook.Operation{hook.OperationCreate, hook.OperationUpdate, hook.OperationDelete, hook.OperationConnect}, one),
-			"On: unknown operation %q: must be CREATE, UPDATE, DELETE or CONNECT", one)
+		p.when(!slices.Contains(known, one), "On: unknown operation %q: must be CREATE, UPDATE, DELETE or CONNECT", one)
 		p.when(one == hook.OperationDelete && w.Spec.Mutates, "On: Mutate does not support DELETE, which stores no object; use Validate")
 	}
 	for _, sub := range w.Subresources {

@@ -56,7 +56,8 @@ func (m *vm) newNatives() (value, error) {
 		native := func(_ *libc.TLS, _ uintptr, _ value, _ int32, arguments uintptr) value {
 			return f(read[value](arguments))
 		}
-		function := libquickjs.XJS_NewCFunction2(m.tls, m.context, callback(&m.callbacks, native), m.shared.name(), 1, libquickjs.EJS_CFUNC_generic, 0)
+		address := callback(&m.callbacks, native)
+		function := libquickjs.XJS_NewCFunction2(m.tls, m.context, address, m.shared.name(), 1, libquickjs.EJS_CFUNC_generic, 0)
 		if err := m.setProperty(natives, name, function); err != nil {
 			return undefined, err
 		}
