@@ -89,13 +89,11 @@ func metacontrollerRule(c setpoint.ChildResource, env Environment) plan.Rule {
 // unusedHookNotes notes hooks that Metacontroller never calls either.
 func unusedHookNotes(declared api.Hooks) []string {
 	var notes []string
-	for _, one := range []struct {
-		name     string
-		declared *api.Hook
-	}{{"preUpdateChild", declared.PreUpdateChild}, {"postUpdateChild", declared.PostUpdateChild}} {
-		if unlessOff(one.declared) != nil {
-			notes = append(notes, "spec.hooks."+one.name+" is never called, as in Metacontroller")
-		}
+	if unlessOff(declared.PreUpdateChild) != nil {
+		notes = append(notes, "spec.hooks.preUpdateChild is never called, as in Metacontroller")
+	}
+	if unlessOff(declared.PostUpdateChild) != nil {
+		notes = append(notes, "spec.hooks.postUpdateChild is never called, as in Metacontroller")
 	}
 	return notes
 }

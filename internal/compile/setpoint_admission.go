@@ -117,13 +117,11 @@ func limitReview(env Environment, field string, w *admission.Webhook, namespaced
 }
 
 func checkSelectors(field string, declared *api.AdmissionWebhook) error {
-	for _, one := range []struct {
-		name     string
-		selector *metav1.LabelSelector
-	}{{"objectSelector", declared.ObjectSelector}, {"namespaceSelector", declared.NamespaceSelector}} {
-		if _, err := metav1.LabelSelectorAsSelector(one.selector); err != nil {
-			return invalid("%s.%s: %w", field, one.name, err)
-		}
+	if _, err := metav1.LabelSelectorAsSelector(declared.ObjectSelector); err != nil {
+		return invalid("%s.objectSelector: %w", field, err)
+	}
+	if _, err := metav1.LabelSelectorAsSelector(declared.NamespaceSelector); err != nil {
+		return invalid("%s.namespaceSelector: %w", field, err)
 	}
 	return nil
 }

@@ -42,9 +42,6 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 		Workers:            env.Workers,
 		Account:            env.AccountOf(spec.Identity),
 	}
-	if err := checkFinalizer(spec.Finalizer); err != nil {
-		return nil, err
-	}
 	if draft.ReplacedFinalizers, err = replacedFinalizers(spec, draft.Finalizer); err != nil {
 		return nil, err
 	}
@@ -89,17 +86,12 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 	return compiled, nil
 }
 
-// checkFinalizer rejects a name that is the default of another controller.
-func checkFinalizer(name api.FinalizerName) error {
-	if strings.HasPrefix(string(name), api.GroupVersion.Group+"/") {
-		return invalid("spec.finalizer: must not be of %s, whose finalizers are those of controllers without this field",
-			api.GroupVersion.Group)
-	}
-	return nil
-}
-
-// replacedFinalizers returns the finalizers of a former controller, without which the own one must do.
+// replacedFinalizers returns the finalizers of a former controller, without which the own one must do. It rejects an own
+// one that is the default of another controller.
 func replacedFinalizers(spec *api.HandlerControllerSpec, own string) ([]string, error) {
+	if group := api.GroupVersion.Group; strings.HasPrefix(string(spec.Finalizer), group+"/") {
+		return nil, invalid("spec.finalizer: must not be of %s, whose finalizers are those of controllers without this field", group)
+	}
 	var all []string
 	for i, name := range spec.ReplacedFinalizers {
 		if string(name) == own {
