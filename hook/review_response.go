@@ -222,7 +222,7 @@ func (r *ReviewRequest) AppendJSON(dst []byte) []byte {
 	}
 	dst = appendObject(appendField(dst, "object"), r.Object)
 	dst = appendObject(appendField(dst, "oldObject"), r.OldObject)
-	user, _ := json.Marshal(r.User) // Texts and lists of them always have a form.
+	user, _ := json.Marshal(r.User) //nolint:errchkjson // Texts and lists of them always have a form.
 	dst = append(appendField(dst, "user"), user...)
 	dst = strconv.AppendBool(appendField(dst, "dryRun"), r.DryRun)
 	return append(dst, '}')
