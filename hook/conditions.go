@@ -8,14 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// The types of an Event.
-const (
-	eventNormal  = "Normal"
-	eventWarning = "Warning"
-)
-
 func (r *reader) event() (Event, error) {
-	e := Event{Type: eventNormal}
+	e := Event{Type: "Normal"}
 	if err := r.fields(r.eventFields(&e)...); err != nil {
 		return e, err
 	}
@@ -27,7 +21,7 @@ func (r *reader) eventFields(e *Event) []field {
 }
 
 func (r *reader) checkEvent(e Event) error {
-	if e.Type != eventNormal && e.Type != eventWarning {
+	if e.Type != "Normal" && e.Type != "Warning" {
 		return r.errorAt(".type", "must be Normal or Warning, is %q", shorten(e.Type))
 	}
 	return r.reason(e.Reason)
@@ -96,11 +90,7 @@ var (
 
 // keys reads labels or annotations to set. A null value removes the key.
 func (r *reader) keys(into *map[string]*string, rules keyRules) func() error { //nolint:gocritic // the reader sets it
-	return func() error {
-		*into = nil
-		if r.null() {
-			return r.skip()
-		}
+	return optional(r, into, func() error {
 		return r.members(func(name []byte) error {
 			key := string(name)
 			if wrong := rules.key(key); len(wrong) > 0 {
@@ -113,7 +103,7 @@ func (r *reader) keys(into *map[string]*string, rules keyRules) func() error { /
 			(*into)[key] = value
 			return err
 		})
-	}
+	})
 }
 
 func (r *reader) keyValue(rules keyRules) (*string, error) {

@@ -71,7 +71,7 @@ func (r customizeReader) relatedRule() (RelatedRule, error) {
 		{"labelSelector", r.selector(&rule.LabelSelector)},
 		{"namespaceSelector", r.selector(&rule.NamespaceSelector)},
 		{"namespace", r.text(&rule.Namespace)},
-		{"names", r.strings(&rule.Names)},
+		{"names", r.stringList(&rule.Names)},
 	}
 	unknown, err := r.fieldsAndUnknown(fields)
 	if err == nil {
@@ -95,8 +95,8 @@ func (r customizeReader) checkMisspelled(unknown string, fields []field) error {
 	return nil
 }
 
-// strings reads a list of strings. It keeps an empty list distinct from null.
-func (r customizeReader) strings(into *[]string) func() error {
+// stringList reads a list of strings. It keeps an empty list distinct from null.
+func (r customizeReader) stringList(into *[]string) func() error {
 	read := list(r.reader, into, r.string)
 	return func() error {
 		isNull := r.null()
@@ -109,15 +109,11 @@ func (r customizeReader) strings(into *[]string) func() error {
 }
 
 func (r customizeReader) selector(into **metav1.LabelSelector) func() error {
-	return func() error {
-		*into = nil
-		if r.null() {
-			return r.skip()
-		}
+	return optional(r.reader, into, func() error {
 		s := &metav1.LabelSelector{}
 		*into = s
 		fields := []field{
-			{"matchLabels", func() error { return r.matchLabels(s) }},
+			{"matchLabels", r.matchLabels(&s.MatchLabels)},
 			{"matchExpressions", list(r.reader, &s.MatchExpressions, r.requirement)},
 		}
 		unknown, err := r.fieldsAndUnknown(fields)
@@ -125,19 +121,17 @@ func (r customizeReader) selector(into **metav1.LabelSelector) func() error {
 			err = r.checkMisspelled(unknown, fields)
 		}
 		return err
-	}
+	})
 }
 
-func (r customizeReader) matchLabels(s *metav1.LabelSelector) error {
-	s.MatchLabels = nil
-	if r.null() {
-		return r.skip()
-	}
-	s.MatchLabels = map[string]string{}
-	return r.members(func(name []byte) (err error) {
-		key := string(name)
-		s.MatchLabels[key], err = r.string()
-		return err
+func (r customizeReader) matchLabels(into *map[string]string) func() error { //nolint:gocritic // the reader sets it
+	return optional(r.reader, into, func() error {
+		*into = map[string]string{}
+		return r.members(func(name []byte) (err error) {
+			key := string(name)
+			(*into)[key], err = r.string()
+			return err
+		})
 	})
 }
 
@@ -146,7 +140,7 @@ func (r customizeReader) requirement() (metav1.LabelSelectorRequirement, error) 
 	err := r.fields(
 		field{"key", r.text(&q.Key)},
 		field{"operator", r.text((*string)(&q.Operator))},
-		field{"values", r.strings(&q.Values)},
+		field{"values", r.stringList(&q.Values)},
 	)
 	return q, err
 }

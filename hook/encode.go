@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -15,8 +16,12 @@ import (
 // V1 keys have no namespace. If the parent is namespaced, V1 therefore omits children
 // and related objects of other namespaces.
 func (r *Request) AppendJSON(dst []byte, w Wire) []byte {
-	keys := r.keys(w.Version)
-	dst = slices.Grow(dst, r.wireSize())
+	var keys objectKeys
+	if w.Version == V1 {
+		keys.onlyNamespace = r.ParentNamespace
+	}
+	// An upper bound unless a name needs escaping, so that encoding allocates once.
+	dst = slices.Grow(dst, frameSize+len(r.Controller)+len(r.Parent)+sizeOf(r.Children)+sizeOf(r.Related))
 	dst = appendObject(append(dst, `{"controller":`...), r.Controller)
 	dst = appendObject(appendField(dst, w.ControllerType.parentField()), r.Parent)
 	dst = keys.appendGroups(appendField(dst, w.ControllerType.childrenField()), r.Children)
@@ -48,12 +53,6 @@ const (
 	entrySize = 8
 )
 
-// wireSize returns an upper bound for the wire form unless a name needs escaping, so
-// that encoding allocates once.
-func (r *Request) wireSize() int {
-	return frameSize + len(r.Controller) + len(r.Parent) + sizeOf(r.Children) + sizeOf(r.Related)
-}
-
 func sizeOf(groups []Group) (size int) {
 	for _, g := range groups {
 		size += groupSize + len(g.Kind) + len(g.APIVersion)
@@ -71,20 +70,10 @@ type objectKeys struct {
 	onlyNamespace string
 }
 
-func (r *Request) keys(v Version) objectKeys {
-	if v == V1 {
-		return objectKeys{onlyNamespace: r.ParentNamespace}
-	}
-	return objectKeys{}
-}
-
 func (k objectKeys) appendGroups(dst []byte, groups []Group) []byte {
 	dst = append(dst, '{')
 	for i, g := range sorted(groups, compareGroups) {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendKey(dst, g.Kind, '.', g.APIVersion)
+		dst = appendKey(appendComma(dst, i), g.Kind, '.', g.APIVersion)
 		dst = k.appendEntries(dst, g.Objects)
 	}
 	return append(dst, '}')
@@ -92,26 +81,21 @@ func (k objectKeys) appendGroups(dst []byte, groups []Group) []byte {
 
 func (k objectKeys) appendEntries(dst []byte, entries []Entry) []byte {
 	dst = append(dst, '{')
-	first := true
+	written := 0
 	for _, e := range sorted(entries, k.compare) {
 		if k.onlyNamespace != "" && e.Namespace != "" && e.Namespace != k.onlyNamespace {
 			continue
 		}
-		if !first {
-			dst = append(dst, ',')
+		dst = appendComma(dst, written)
+		written++
+		if k.usesBareName(e) {
+			dst = append(appendString(dst, e.Name), ':')
+		} else {
+			dst = appendKey(dst, e.Namespace, '/', e.Name)
 		}
-		first = false
-		dst = k.appendEntryKey(dst, e)
 		dst = appendObject(dst, e.Object)
 	}
 	return append(dst, '}')
-}
-
-func (k objectKeys) appendEntryKey(dst []byte, e Entry) []byte {
-	if k.usesBareName(e) {
-		return append(appendString(dst, e.Name), ':')
-	}
-	return appendKey(dst, e.Namespace, '/', e.Name)
 }
 
 func (k objectKeys) usesBareName(e Entry) bool { return e.Namespace == "" || k.onlyNamespace != "" }
@@ -120,10 +104,10 @@ func (k objectKeys) compare(a, b Entry) int {
 	if a.Namespace == b.Namespace {
 		return cmp.Compare(a.Name, b.Name)
 	}
-	return cmp.Compare(k.key(a), k.key(b))
+	return cmp.Compare(k.entryKey(a), k.entryKey(b))
 }
 
-func (k objectKeys) key(e Entry) string {
+func (k objectKeys) entryKey(e Entry) string {
 	if k.usesBareName(e) {
 		return e.Name
 	}
@@ -169,4 +153,31 @@ func appendObject(dst []byte, object json.RawMessage) []byte {
 		return append(dst, "null"...)
 	}
 	return append(dst, object...)
+}
+
+// appendOptional appends a string, or null for "".
+func appendOptional(dst []byte, value string) []byte {
+	if value == "" {
+		return append(dst, "null"...)
+	}
+	return appendString(dst, value)
+}
+
+// microTime is how Kubernetes writes times with microseconds.
+const microTime = "2006-01-02T15:04:05.000000Z07:00"
+
+// appendTime appends a time, or null for zero.
+func appendTime(dst []byte, value time.Time) []byte {
+	if value.IsZero() {
+		return append(dst, "null"...)
+	}
+	return append(value.UTC().AppendFormat(append(dst, '"'), microTime), '"')
+}
+
+// appendComma appends the comma before every item but the first.
+func appendComma(dst []byte, i int) []byte {
+	if i > 0 {
+		dst = append(dst, ',')
+	}
+	return dst
 }

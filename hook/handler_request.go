@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
-	"time"
 )
 
 // AppendJSON appends the request's wire form to dst, with objects byte for byte and
@@ -43,32 +42,10 @@ func (n *HandlerRequest) wireSize() int {
 	return size
 }
 
-// appendOptional appends a string, or null for "".
-func appendOptional(dst []byte, value string) []byte {
-	if value == "" {
-		return append(dst, "null"...)
-	}
-	return appendString(dst, value)
-}
-
-// microTime is how Kubernetes writes times with microseconds.
-const microTime = "2006-01-02T15:04:05.000000Z07:00"
-
-// appendTime appends a time, or null for zero.
-func appendTime(dst []byte, value time.Time) []byte {
-	if value.IsZero() {
-		return append(dst, "null"...)
-	}
-	return append(value.UTC().AppendFormat(append(dst, '"'), microTime), '"')
-}
-
 func appendChanges(dst []byte, changes []FieldChange) []byte {
 	dst = append(dst, '[')
 	for i, c := range changes {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendString(append(dst, `{"path":`...), c.Path)
+		dst = appendString(append(appendComma(dst, i), `{"path":`...), c.Path)
 		dst = appendObject(appendField(dst, "from"), c.From)
 		dst = appendObject(appendField(dst, "to"), c.To)
 		dst = append(dst, '}')
@@ -115,14 +92,6 @@ func (q *IndexRequest) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// appendComma appends the comma before every item but the first.
-func appendComma(dst []byte, i int) []byte {
-	if i > 0 {
-		dst = append(dst, ',')
-	}
-	return dst
-}
-
 // Notification is a line that the process of a handler writes to its stream: the name of an
 // object, and what to do about it.
 type Notification struct {
@@ -139,13 +108,10 @@ func (n *Notification) IsEvent() bool { return n.Reason != "" }
 func DecodeNotification(line []byte) (*Notification, error) {
 	n := &Notification{}
 	r := newReader(line, Strict)
-	event := field{"event", func() (err error) {
-		if r.null() {
-			return r.skip()
-		}
+	event := field{"event", optional(r, &n.Event, func() (err error) {
 		n.Event, err = r.event()
 		return err
-	}}
+	})}
 	err := r.document(append(r.referenceFields(&n.ObjectEvent), event))
 	if err == nil {
 		err = r.checkReference(&n.ObjectEvent)

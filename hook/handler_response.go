@@ -45,34 +45,21 @@ type handlerFailure struct {
 	permanent bool
 }
 
-// The fields of handler responses that errors name.
-const (
-	fieldPatch      = "patch"
-	fieldApply      = "apply"
-	fieldDelete     = "delete"
-	fieldRetryAfter = "retryAfterSeconds"
-	fieldProgress   = "progress"
-	fieldFinished   = "finished"
-	fieldApplicable = "applicable"
-	fieldEffects    = "sideEffects"
-	fieldError      = "error"
-)
-
 func (r *handlerResponseReader) decode() error {
 	fields := []field{
-		{fieldPatch, r.patch},
-		{fieldStatus, r.raw(&r.out.Status)},
-		{fieldApply, list(r.reader, &r.out.Apply, r.applied)},
-		{fieldDelete, list(r.reader, &r.out.Delete, r.deletion)},
+		{"patch", optional(r.reader, &r.out.Patch, r.patch)},
+		{"status", r.raw(&r.out.Status)},
+		{"apply", list(r.reader, &r.out.Apply, r.applied)},
+		{"delete", list(r.reader, &r.out.Delete, r.deletion)},
 	}
 	fields = append(fields, r.reportFields(&r.out.Events, &r.out.Conditions, &r.out.Message)...)
 	fields = append(fields,
-		field{fieldRetryAfter, r.seconds(&r.out.RetryAfter)},
-		field{fieldError, r.errorField},
-		field{fieldProgress, r.progress},
-		field{fieldApplicable, r.unless(&r.out.NotApplicable)},
-		field{fieldEffects, r.unless(&r.out.NoSideEffects)},
-		field{fieldFinished, r.boolean(&r.out.Finished)},
+		field{"retryAfterSeconds", r.seconds(&r.out.RetryAfter)},
+		field{"error", optional(r.reader, &r.failure, r.errorField)},
+		field{"progress", r.progress},
+		field{"applicable", r.unless(&r.out.NotApplicable)},
+		field{"sideEffects", r.unless(&r.out.NoSideEffects)},
+		field{"finished", r.boolean(&r.out.Finished)},
 	)
 	if err := r.document(fields); err != nil {
 		return err
@@ -86,16 +73,12 @@ func (r *handlerResponseReader) decode() error {
 
 // unless reads a boolean whose default is true as its opposite; null means true.
 func (r *handlerResponseReader) unless(into *bool) func() error {
-	return func() error {
-		*into = false
-		if r.null() {
-			return r.skip()
-		}
+	return optional(r.reader, into, func() error {
 		value := false
 		err := r.boolean(&value)()
 		*into = !value
 		return err
-	}
+	})
 }
 
 // progress reads the field progress, nil for null. It copies the value, which is kept longer than
@@ -116,12 +99,7 @@ func (r *handlerResponseReader) progress() error {
 	return nil
 }
 
-// errorField reads the field error; null means success.
 func (r *handlerResponseReader) errorField() error {
-	r.failure = nil
-	if r.null() {
-		return r.skip()
-	}
 	r.failure = &handlerFailure{}
 	err := r.fields(field{"message", r.text(&r.failure.message)}, field{"permanent", r.boolean(&r.failure.permanent)})
 	if err == nil && r.failure.message == "" {
@@ -134,25 +112,25 @@ func (r *handlerResponseReader) errorField() error {
 func (r *handlerResponseReader) checkCombination() error {
 	switch a, failed := r.out, r.failure != nil; {
 	case a.NotApplicable && failed:
-		return malformedAt(fieldError, "not allowed with applicable false")
+		return malformedAt("error", "not allowed with applicable false")
 	case a.NotApplicable && a.RetryAfter > 0:
-		return malformedAt(fieldRetryAfter, "not allowed with applicable false: the handler is called when the object changes")
+		return malformedAt("retryAfterSeconds", "not allowed with applicable false: the handler is called when the object changes")
 	case a.NotApplicable && r.firstWrite() != "":
 		return malformedAt(r.firstWrite(), "not allowed with applicable false, which writes nothing")
 	case a.NoSideEffects && (failed || a.RetryAfter > 0 || a.NotApplicable || a.Finished || r.firstWrite() != ""):
-		return malformedAt(fieldEffects, "false is allowed only alone: the handler did nothing")
+		return malformedAt("sideEffects", "false is allowed only alone: the handler did nothing")
 	case failed && len(a.Apply) > 0:
-		return malformedAt(fieldApply, notWithError)
+		return malformedAt("apply", notWithError)
 	case failed && len(a.Delete) > 0:
-		return malformedAt(fieldDelete, notWithError)
+		return malformedAt("delete", notWithError)
 	case failed && a.Finished:
-		return malformedAt(fieldFinished, "not allowed with an error, after which the daemon is started again")
+		return malformedAt("finished", "not allowed with an error, after which the daemon is started again")
 	case failed && r.failure.permanent && a.RetryAfter > 0:
-		return malformedAt(fieldRetryAfter, "not allowed with a permanent error, which is not retried")
+		return malformedAt("retryAfterSeconds", "not allowed with a permanent error, which is not retried")
 	case failed && r.failure.permanent && a.Progress != nil:
-		return malformedAt(fieldProgress, "not allowed with a permanent error, which is not retried")
+		return malformedAt("progress", "not allowed with a permanent error, which is not retried")
 	case !failed && a.RetryAfter == 0 && a.Progress != nil:
-		return malformedAt(fieldProgress, "requires retryAfterSeconds or an error: without them the call is complete")
+		return malformedAt("progress", "requires retryAfterSeconds or an error: without them the call is complete")
 	}
 	return nil
 }
@@ -166,9 +144,9 @@ func (r *handlerResponseReader) firstWrite() string {
 		name  string
 		given bool
 	}{
-		{fieldPatch, a.Patch != nil}, {fieldStatus, a.Status != nil}, {fieldApply, len(a.Apply) > 0}, {fieldDelete, len(a.Delete) > 0},
-		{fieldEvents, len(a.Events) > 0}, {fieldConditions, len(a.Conditions) > 0}, {fieldMessage, a.Message != ""},
-		{fieldProgress, a.Progress != nil}, {fieldFinished, a.Finished},
+		{"patch", a.Patch != nil}, {"status", a.Status != nil}, {"apply", len(a.Apply) > 0}, {"delete", len(a.Delete) > 0},
+		{"events", len(a.Events) > 0}, {"conditions", len(a.Conditions) > 0}, {"message", a.Message != ""},
+		{"progress", a.Progress != nil}, {"finished", a.Finished},
 	} {
 		if field.given {
 			return field.name
@@ -180,7 +158,6 @@ func (r *handlerResponseReader) firstWrite() string {
 // maxErrorMessage limits the bytes kept of a handler's error message.
 const maxErrorMessage = 1000
 
-// handlerError converts the field error to a Go error.
 func (r *handlerResponseReader) handlerError() error {
 	err := errors.New(truncate(r.failure.message, maxErrorMessage))
 	switch {
@@ -192,13 +169,8 @@ func (r *handlerResponseReader) handlerError() error {
 	return err
 }
 
-// patch reads a merge patch of the object, nil for null. It rejects identity fields, the
-// status, and metadata that other clients own.
+// patch reads a merge patch of the object. It rejects identity fields, the status, and metadata that other clients own.
 func (r *handlerResponseReader) patch() error {
-	r.out.Patch = nil
-	if r.null() {
-		return r.skip()
-	}
 	start, err := r.openObject(func(name []byte) error {
 		switch string(name) {
 		case "apiVersion", "kind":

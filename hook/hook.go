@@ -11,7 +11,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -136,23 +135,6 @@ type UnreachableError struct {
 
 func (e *UnreachableError) Error() string { return e.Err.Error() }
 func (e *UnreachableError) Unwrap() error { return e.Err }
-
-// MalformedError is an invalid response. Setpoint applies no part of such a response.
-type MalformedError struct {
-	// Path locates the error, such as "children[2].metadata.name"; empty for the
-	// response as a whole.
-	Path string
-	Err  error
-}
-
-func (e *MalformedError) Error() string {
-	if e.Path == "" {
-		return fmt.Sprintf("malformed response: %v", e.Err)
-	}
-	return fmt.Sprintf("malformed response: %s: %v", e.Path, e.Err)
-}
-
-func (e *MalformedError) Unwrap() error { return e.Err }
 
 // RetryDelay returns the delay of the RetryAfterError that err wraps, if any.
 func RetryDelay(err error) (time.Duration, bool) {

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,23 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 )
+
+// MalformedError is an invalid response. Setpoint applies no part of such a response.
+type MalformedError struct {
+	// Path locates the error, such as "children[2].metadata.name"; empty for the
+	// response as a whole.
+	Path string
+	Err  error
+}
+
+func (e *MalformedError) Error() string {
+	if e.Path == "" {
+		return fmt.Sprintf("malformed response: %v", e.Err)
+	}
+	return fmt.Sprintf("malformed response: %s: %v", e.Path, e.Err)
+}
+
+func (e *MalformedError) Unwrap() error { return e.Err }
 
 // maxQuoted limits the bytes of a hook's text repeated in an error.
 const maxQuoted = 60
@@ -85,21 +103,9 @@ func truncate(s string, longest int) string {
 	return strings.ToValidUTF8(s[:longest], "") + "…"
 }
 
-func describe(kind jsontext.Kind) string {
-	switch kind {
-	case 'n':
-		return "null"
-	case 't', 'f':
-		return "a boolean"
-	case '"':
-		return "a string"
-	case '0':
-		return "a number"
-	case '[':
-		return "a list"
-	}
-	return "an object"
-}
+var kindNames = map[jsontext.Kind]string{'n': "null", 't': "a boolean", 'f': "a boolean", '"': "a string", '0': "a number", '[': "a list"}
+
+func describe(kind jsontext.Kind) string { return cmp.Or(kindNames[kind], "an object") }
 
 // suggestion returns `; did you mean "children"?` with the first similar field, or "".
 func suggestion(name string, fields []string) string {

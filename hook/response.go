@@ -16,7 +16,7 @@ func DecodeResponse(data []byte, w Wire) (*Response, error) {
 	children := requiredList{name: w.ControllerType.childrenField(), required: !w.NoChildren}
 	fields := []field{
 		{children.name, required(r, &children, &out.Children, r.object)},
-		{fieldStatus, r.raw(&out.Status)},
+		{"status", r.raw(&out.Status)},
 		{"resyncAfterSeconds", r.seconds(&out.ResyncAfter)},
 		{"finalized", r.boolean(&out.Finalized)},
 	}
@@ -26,7 +26,7 @@ func DecodeResponse(data []byte, w Wire) (*Response, error) {
 			field{"annotations", r.keys(&out.Annotations, annotationRules)},
 		)
 	}
-	if w.Decoding.allowsExtensions() {
+	if w.Decoding != StrictOptional { // Metacontroller lacks these.
 		fields = append(fields, r.reportFields(&out.Events, &out.Conditions, &out.Message)...)
 		fields = append(fields, field{"logicVersion", r.logicVersion(&out.LogicVersion)})
 	}
@@ -40,8 +40,7 @@ func DecodeResponse(data []byte, w Wire) (*Response, error) {
 const maxLogicVersion = 128
 
 func (r *reader) logicVersion(into *string) func() error {
-	return func() error {
-		*into = "" // Of two, the last one counts, also null.
+	return optional(r, into, func() error {
 		if err := r.text(into)(); err != nil {
 			return err
 		}
@@ -53,30 +52,19 @@ func (r *reader) logicVersion(into *string) func() error {
 			return r.errorAt("", "must be printable ASCII, has %+q", c)
 		}
 		return nil
-	}
+	})
 }
 
 // isNotPrintableASCII reports whether a character may not be in a logicVersion, which is shown in one line of terminals,
 // pages and events. The pattern in the schema of the responses says the same.
 func isNotPrintableASCII(c rune) bool { return c < ' ' || c > '~' }
 
-// The fields that several responses have.
-const (
-	fieldStatus     = "status"
-	fieldEvents     = "events"
-	fieldConditions = "conditions"
-	fieldMessage    = "message"
-)
-
 // reportFields are what a response reports for the object.
 func (r *reader) reportFields(events *[]Event, conditions *[]Condition, message *string) []field {
 	return []field{
-		{fieldEvents, limitedList(r, events, r.event)},
-		{fieldConditions, limitedList(r, conditions, func() (Condition, error) { return r.condition(*conditions) })},
-		{fieldMessage, func() error {
-			*message = "" // Of two, the last one counts, also null.
-			return r.text(message)()
-		}},
+		{"events", limitedList(r, events, r.event)},
+		{"conditions", limitedList(r, conditions, func() (Condition, error) { return r.condition(*conditions) })},
+		{"message", optional(r, message, r.text(message))},
 	}
 }
 

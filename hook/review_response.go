@@ -30,27 +30,18 @@ type reviewResponseReader struct {
 	audit          map[string]*string
 }
 
-// The fields of review responses that errors name.
-const (
-	fieldAllowed   = "allowed"
-	fieldReason    = "reason"
-	fieldCode      = "code"
-	fieldObject    = "object"
-	fieldJSONPatch = "jsonPatch"
-)
-
 func (r *reviewResponseReader) decode() error {
 	fields := []field{
-		{fieldAllowed, r.allowedField},
-		{fieldMessage, r.text(&r.denial.Message)},
-		{fieldReason, r.text(&r.denial.Reason)},
-		{fieldCode, r.codeField},
-		{fieldObject, r.raw(&r.out.Object)},
-		{fieldPatch, r.raw(&r.out.Patch)},
-		{fieldJSONPatch, r.jsonPatch},
+		{"allowed", r.allowedField},
+		{"message", r.text(&r.denial.Message)},
+		{"reason", r.text(&r.denial.Reason)},
+		{"code", optional(r.reader, &r.denial.Code, r.codeField)},
+		{"object", r.raw(&r.out.Object)},
+		{"patch", r.raw(&r.out.Patch)},
+		{"jsonPatch", optional(r.reader, &r.out.JSONPatch, r.jsonPatch)},
 		{"warnings", limitedList(r.reader, &r.out.Warnings, r.string)},
 		{"auditAnnotations", r.keys(&r.audit, annotationRules)},
-		{fieldEvents, limitedList(r.reader, &r.out.Events, r.objectEvent)},
+		{"events", limitedList(r.reader, &r.out.Events, r.objectEvent)},
 	}
 	if err := r.document(fields); err != nil {
 		return err
@@ -59,10 +50,10 @@ func (r *reviewResponseReader) decode() error {
 	case r.isSet:
 		return r.check()
 	case len(r.unknown) > 0:
-		return malformedAt(topLevelPath(r.unknown[0]), "unknown field, and %s is missing%s",
-			fieldAllowed, suggestion(r.unknown[0], namesOf(fields)))
+		return malformedAt(topLevelPath(r.unknown[0]), "unknown field, and allowed is missing%s",
+			suggestion(r.unknown[0], namesOf(fields)))
 	}
-	return malformedAt(fieldAllowed, "required: true or false")
+	return malformedAt("allowed", "required: true or false")
 }
 
 // allowedField reads true or false and accepts neither null nor duplicates.
@@ -77,12 +68,8 @@ func (r *reviewResponseReader) allowedField() error {
 	return r.boolean(&r.allowed)()
 }
 
-// codeField reads the HTTP status of a denial; null means the default.
+// codeField reads the HTTP status of a denial.
 func (r *reviewResponseReader) codeField() error {
-	r.denial.Code = 0
-	if r.null() {
-		return r.skip()
-	}
 	value, err := r.dec.ReadValue()
 	if err != nil {
 		return err
@@ -95,10 +82,6 @@ func (r *reviewResponseReader) codeField() error {
 
 // jsonPatch reads a JSON patch and checks its form; the API server checks its effect.
 func (r *reviewResponseReader) jsonPatch() error {
-	r.out.JSONPatch = nil
-	if r.null() {
-		return r.skip()
-	}
 	start := int64(-1)
 	err := r.elements("a list of operations", func() error {
 		if start < 0 {
@@ -155,8 +138,8 @@ func (r *reviewResponseReader) jsonPatchOperation() error {
 
 // objectEvent reads one event and the object it is for, if given.
 func (r *reviewResponseReader) objectEvent() (ObjectEvent, error) {
-	e := ObjectEvent{Event: Event{Type: eventNormal}}
-	involved := field{fieldObject, func() error { return r.involvedObject(&e) }}
+	e := ObjectEvent{Event: Event{Type: "Normal"}}
+	involved := field{"object", func() error { return r.involvedObject(&e) }}
 	if err := r.fields(append(r.eventFields(&e.Event), involved)...); err != nil {
 		return e, err
 	}
@@ -177,22 +160,22 @@ func (r *reviewResponseReader) involvedObject(e *ObjectEvent) error {
 // check rejects fields that contradict each other, such as a denial with a patch.
 func (r *reviewResponseReader) check() error {
 	r.setAudit()
-	changes := r.changes()
+	changes := r.replacements()
 	switch {
 	case len(changes) > 1:
 		return malformedAt(changes[1], "not allowed with %s: set only one of them", changes[0])
 	case r.allowed && r.denial.Code != 0:
-		return malformedAt(fieldCode, "only for allowed: false")
+		return malformedAt("code", "only for allowed: false")
 	case r.allowed && r.denial.Reason != "":
-		return malformedAt(fieldReason, "only for allowed: false")
+		return malformedAt("reason", "only for allowed: false")
 	case r.allowed && r.denial.Message != "":
-		return malformedAt(fieldMessage, "only for allowed: false; to warn the user, return warnings")
+		return malformedAt("message", "only for allowed: false; to warn the user, return warnings")
 	case r.allowed:
 		return nil
 	case len(changes) > 0:
 		return malformedAt(changes[0], "only for allowed: true; a denied change is not stored")
 	case r.denial.Message == "":
-		return malformedAt(fieldMessage, "required for allowed: false: say what is wrong and how to fix it")
+		return malformedAt("message", "required for allowed: false: say what is wrong and how to fix it")
 	}
 	r.out.Denial = &r.denial
 	return nil
@@ -211,13 +194,13 @@ func (r *reviewResponseReader) setAudit() {
 	}
 }
 
-// changes lists the fields that modify the object.
-func (r *reviewResponseReader) changes() []string {
+// replacements lists the fields that modify the object.
+func (r *reviewResponseReader) replacements() []string {
 	var all []string
 	for _, one := range []struct {
 		name  string
 		value json.RawMessage
-	}{{fieldObject, r.out.Object}, {fieldPatch, r.out.Patch}, {fieldJSONPatch, r.out.JSONPatch}} {
+	}{{"object", r.out.Object}, {"patch", r.out.Patch}, {"jsonPatch", r.out.JSONPatch}} {
 		if one.value != nil {
 			all = append(all, one.name)
 		}
@@ -239,18 +222,11 @@ func (r *ReviewRequest) AppendJSON(dst []byte) []byte {
 	}
 	dst = appendObject(appendField(dst, "object"), r.Object)
 	dst = appendObject(appendField(dst, "oldObject"), r.OldObject)
-	dst = r.User.appendJSON(appendField(dst, "user"))
+	user, _ := json.Marshal(r.User) //nolint:errchkjson // Texts and lists of them always have a form.
+	dst = append(appendField(dst, "user"), user...)
 	dst = strconv.AppendBool(appendField(dst, "dryRun"), r.DryRun)
 	return append(dst, '}')
 }
 
 // reviewRequestSize covers a typical request without its objects, including the user.
 const reviewRequestSize = 1 << 10
-
-func (u *User) appendJSON(dst []byte) []byte {
-	text, err := json.Marshal(u)
-	if err != nil {
-		return append(dst, "null"...) // Strings and lists of them always have a form.
-	}
-	return append(dst, text...)
-}

@@ -37,7 +37,7 @@ func newTestManager(t *testing.T, o certs.Options) *certificateTest {
 	t.Helper()
 	fake := clocktesting.NewFakeClock(time.Now())
 	o.Names, o.Clock, o.Log = []string{"setpoint.ops.svc"}, fake, slog.New(slog.DiscardHandler)
-	k := &certificateTest{certs.New(o), fake}
+	k := &certificateTest{certs.NewManager(o), fake}
 	run(t, func(ctx context.Context) {
 		if err := k.Watch(ctx); err != nil {
 			t.Error(err)
@@ -67,7 +67,7 @@ func run(t *testing.T, do func(context.Context)) (stop func()) {
 
 // isTrusted says whether there is a certificate that the bundle vouches for.
 func (k *certificateTest) isTrusted() bool {
-	c, err := k.Certificate()
+	c, err := k.ServingCertificate()
 	return err == nil && trustsCertificate(k.Bundle(), c.Leaf, k.clock.Now())
 }
 
@@ -80,7 +80,7 @@ func trustsCertificate(bundle []byte, c *x509.Certificate, at time.Time) bool {
 
 // serial tells one serving certificate from another.
 func (k *certificateTest) serial() string {
-	c, err := k.Certificate()
+	c, err := k.ServingCertificate()
 	if err != nil {
 		return err.Error()
 	}
@@ -95,7 +95,7 @@ func (k *certificateTest) authorities() int {
 func TestCertificatesInASecret(t *testing.T) {
 	c := newFakeAPIServer(t)
 	leader, standby := newSecretManager(t, c), newSecretManager(t, c)
-	if _, err := standby.Certificate(); err == nil {
+	if _, err := standby.ServingCertificate(); err == nil {
 		t.Error("a certificate exists before one was issued")
 	}
 	changed := standby.Changed()
@@ -109,7 +109,7 @@ func TestCertificatesInASecret(t *testing.T) {
 	}
 
 	first := leader.serial()
-	same, _ := leader.Certificate()
+	same, _ := leader.ServingCertificate()
 	c.edit(secretPath, func(o *unstructured.Unstructured) { o.SetAnnotations(map[string]string{"theirs": "stays"}) })
 	leader.clock.Step(61 * day)
 	standby.clock.Step(61 * day)
@@ -204,7 +204,7 @@ func TestSecretIsRepaired(t *testing.T) {
 			}
 			must.Eventually(t, "a new CA follows, if it is to", func() bool { return leader.authorities() == want })
 			must.Eventually(t, "both have the same", func() bool { return bytes.Equal(leader.Bundle(), standby.Bundle()) && standby.isTrusted() })
-			cert, _ := standby.Certificate()
+			cert, _ := standby.ServingCertificate()
 			if !trustsCertificate(trusted, cert.Leaf, leader.clock.Now()) {
 				t.Error("who trusted the bundle before does not trust what is served now")
 			}
@@ -261,7 +261,7 @@ func TestCertificateManagerForbidden(t *testing.T) {
 			k := newSecretManager(t, cluster)
 			run(t, k.Renew)
 			must.Eventually(t, "it is said", func() bool { return k.Err() != nil && strings.HasPrefix(k.Err().Error(), c.want) })
-			if _, err := k.Certificate(); err == nil || err.Error() != k.Err().Error() {
+			if _, err := k.ServingCertificate(); err == nil || err.Error() != k.Err().Error() {
 				t.Errorf("serving fails with %v", err)
 			}
 			cluster.with(func() { cluster.refuse = nil })

@@ -25,7 +25,6 @@ func (p *Program) AdmitPath(webhook string) string {
 // ProbePath is the path of the probe.
 func (p *Program) ProbePath() string { return "/probe/" + PathSegment(p.configuration()) }
 
-// configuration is the name of the program's configurations.
 func (p *Program) configuration() string { return cmp.Or(p.Configuration, p.Name) }
 
 // ProbeWarning identifies the response of a probe, which the probe alone receives.

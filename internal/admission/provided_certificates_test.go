@@ -65,7 +65,7 @@ func certificateFrom(t *testing.T) map[string]string {
 	maker := newTestManager(t, certs.Options{})
 	run(t, maker.Renew)
 	must.Eventually(t, "there is one", maker.isTrusted)
-	pair := must.Get(maker.Certificate()).In(t)
+	pair := must.Get(maker.ServingCertificate()).In(t)
 	key := must.Get(keyutil.MarshalPrivateKeyToPEM(pair.PrivateKey)).In(t)
 	leaf := must.Get(cert.EncodeCertificates(pair.Leaf)).In(t)
 	return map[string]string{"tls.crt": string(leaf), "tls.key": string(key), "ca.crt": string(maker.Bundle())}

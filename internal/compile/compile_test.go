@@ -126,7 +126,7 @@ func compiled(t *testing.T, archive *txtar.Archive) string {
 	case c.Handlers != nil:
 		return describeHandlers(c)
 	}
-	return describe(c, must.Get(kind.read(o, environment(t))).In(t))
+	return describe(c, must.Get(kind.neutral(o, environment(t))).In(t))
 }
 
 // environment has an API server that cannot be reached.
@@ -151,7 +151,7 @@ func kindNamed(t *testing.T, o *object.Object) Kind {
 	return Kind{}
 }
 
-func describe(c *Compiled, d *declared) string {
+func describe(c *Compiled, d *neutralSpec) string {
 	var text strings.Builder
 	line := lineOf(&text)
 	for _, p := range c.Programs {

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"time"
 
-	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
@@ -30,13 +30,12 @@ type connection struct {
 	// reviews means that the controller is an AdmissionController.
 	reviews bool
 	env     Environment
-	// programs are the code of inline hooks; nil for a controller that never runs.
-	programs *programs
+	// inline is the code of inline hooks; nil for a controller that never runs.
+	inline *inlineCode
 	// closers close what was opened.
 	closers []func()
 }
 
-// connect returns what calls the hooks.
 func (c *connection) connect(ctx context.Context, h *hooks) (controller.Logic, error) {
 	configs := h.all()
 	opened, err := c.openAll(ctx, configs)
@@ -57,16 +56,15 @@ func (c *connection) connect(ctx context.Context, h *hooks) (controller.Logic, e
 	return l, nil
 }
 
-// openAll returns what calls each hook.
 func (c *connection) openAll(ctx context.Context, configs hookConfigs) (all []*call.Hook, err error) {
-	if c.programs, err = c.compileCode(ctx, configs); err != nil {
+	if c.inline, err = c.compileCode(ctx, configs); err != nil {
 		return nil, err
 	}
-	c.closers = append(c.closers, c.programs.close)
+	c.closers = append(c.closers, c.inline.close)
 	for _, config := range configs {
 		opened, err := c.open(config)
 		if err != nil {
-			c.release()
+			c.close()
 			return nil, err
 		}
 		all = append(all, opened)
@@ -80,7 +78,7 @@ func (c *connection) open(h *hookConfig) (*call.Hook, error) {
 		return nil, err
 	}
 	c.closers = append(c.closers, transport.Close)
-	return call.New(call.Config{Transport: transport, Wire: c.wire(h), Limits: c.env.Limits, Observe: c.observer(h)}), nil
+	return call.New(call.Config{Transport: transport, Wire: c.wireOf(h), Limits: c.env.Limits, Observe: c.observer(h)}), nil
 }
 
 func (c *connection) transport(h *hookConfig) (call.Transport, error) {
@@ -88,7 +86,7 @@ func (c *connection) transport(h *hookConfig) (call.Transport, error) {
 	case h.webhook != nil:
 		return c.webhook(h)
 	case h.inline != nil:
-		return c.programs.transport(h), nil
+		return c.inline.transport(h), nil
 	case c.env.Store == nil || c.env.checksCode:
 		return neverCalled{}, nil
 	case c.env.Exec == nil:
@@ -130,8 +128,8 @@ func (c *connection) share() call.Share {
 	return call.Share{Owner: cmp.Or(c.account.String(), c.name), Reviews: c.reviews}
 }
 
-// wire is the wire form of a hook of this controller.
-func (c *connection) wire(h *hookConfig) hook.Wire {
+// wireOf returns the wire form of a hook of this controller.
+func (c *connection) wireOf(h *hookConfig) hook.Wire {
 	w := h.wire
 	w.ControllerType, w.NoChildren = c.form, c.childless
 	return w
@@ -149,13 +147,13 @@ func (c *connection) observer(h *hookConfig) func(call.Result) {
 // compiled returns what controllers of all kinds have, whose hooks are opened.
 func (c *connection) compiled(o *object.Object, configs hookConfigs, suspended bool) *Compiled {
 	code := Code{ConfigMaps: configs.configMaps()}
-	if c.programs != nil {
-		code.Digest, code.Outdated = c.programs.digest, c.programs.outdated
+	if c.inline != nil {
+		code.Digest, code.Outdated = c.inline.digest, c.inline.outdated
 	}
-	paused := plan.Annotation(o, setpoint.AnnotationPaused) == "true"
+	paused := plan.Annotation(o, api.AnnotationPaused) == "true"
 	return &Compiled{
 		HookAddresses: configs.addresses(), Credentials: configs.credentials(), Code: code,
-		Account: c.account, Suspended: suspended || paused, Notes: configs.endpointNotes(o), Release: c.release,
+		Account: c.account, Suspended: suspended || paused, Notes: configs.endpointNotes(o), Release: c.close,
 	}
 }
 
@@ -171,7 +169,7 @@ func (c *connection) credentialsRenewed() {
 	}
 }
 
-func (c *connection) release() {
+func (c *connection) close() {
 	for _, closeOne := range c.closers {
 		closeOne()
 	}

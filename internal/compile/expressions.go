@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -10,10 +11,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
-
-// Predicate evaluates an expression with the values of its variables: a json.RawMessage, a []json.RawMessage, a
-// string, or nil.
-type Predicate = func(values map[string]any) (bool, error)
 
 // expression compiles the expression in a field. Errors have the field with line and column.
 func (env *Environment) expression(field string, source api.Expression, variables ...string) (Predicate, error) {
@@ -33,7 +30,6 @@ func (env *Environment) expression(field string, source api.Expression, variable
 	}, nil
 }
 
-// parentExpression compiles an expression over a parent and its children.
 func (env *Environment) parentExpression(field string, source api.Expression) (func(*object.Object, []*object.Object) (bool, error),
 	error) {
 	evaluate, err := env.expression(field, source, "parent", "children")
@@ -60,14 +56,12 @@ func (env *Environment) addExpressions(field string, declared api.UpdateStrategy
 		if err != nil {
 			return err
 		}
-		message := check.Message
-		if message == "" {
-			message = "not yet: " + string(check.Expression)
-		}
-		rule.ExpressionChecks = append(rule.ExpressionChecks, plan.ExpressionCheck{Message: message,
-			Holds: func(child, parent *object.Object) (bool, error) {
-				return evaluate(map[string]any{"object": value(child), "parent": value(parent)})
-			}})
+		rule.ExpressionChecks = append(rule.ExpressionChecks, plan.ExpressionCheck{
+			Message: cmp.Or(check.Message, "not yet: "+string(check.Expression)),
+			Holds: func(object, parent *object.Object) (bool, error) {
+				return evaluate(map[string]any{"object": value(object), "parent": value(parent)})
+			},
+		})
 	}
 	return nil
 }
@@ -87,18 +81,18 @@ func (env *Environment) handlerWhen(field string, source api.Expression) (func(r
 	}, nil
 }
 
-// value returns an object as the value of a variable; null for none.
-func value(o *object.Object) any {
-	if o == nil {
-		return nil
-	}
-	return json.RawMessage(o.JSON())
-}
-
 func values(objects []*object.Object) []json.RawMessage {
 	all := make([]json.RawMessage, len(objects))
 	for i, o := range objects {
 		all[i] = o.JSON()
 	}
 	return all
+}
+
+// value returns an object as the value of a variable; null for none.
+func value(o *object.Object) any {
+	if o == nil {
+		return nil
+	}
+	return json.RawMessage(o.JSON())
 }

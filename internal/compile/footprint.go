@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
-	"strings"
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
@@ -25,26 +24,6 @@ type Footprint struct {
 	Limits     [][]string
 	// Identity is as which ServiceAccount it writes; see Environment.AccountOf.
 	Identity api.Identity
-}
-
-// ResourceName is a resource as named in a spec.
-type ResourceName struct{ APIVersion, Plural string }
-
-// String returns text such as "apps/v1/statefulsets".
-func (n ResourceName) String() string { return n.APIVersion + "/" + n.Plural }
-
-// ParseResourceName parses the result of String.
-func ParseResourceName(text string) ResourceName {
-	i := strings.LastIndexByte(text, '/')
-	return ResourceName{APIVersion: text[:max(i, 0)], Plural: text[i+1:]}
-}
-
-// Group returns the API group; empty for the core group.
-func (n ResourceName) Group() string { return object.GroupOf(n.APIVersion) }
-
-// InList reports whether a list contains the resource in any version.
-func (n ResourceName) InList(list []ResourceName) bool {
-	return slices.ContainsFunc(list, func(other ResourceName) bool { return n.Plural == other.Plural && n.Group() == other.Group() })
 }
 
 // FinalizerRemovals returns the resources, noted or of parents, whose objects have to lose the

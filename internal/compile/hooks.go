@@ -18,6 +18,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
+// callOf is a hook that is called: the path of its field, its name, and the default function of
+// inline code.
+type callOf struct{ field, name, function string }
+
 // hooks are the hooks of a controller. It has sync or finalize.
 type hooks struct{ sync, finalize, customize *hookConfig }
 
@@ -32,6 +36,32 @@ type hookConfig struct {
 	webhook *webhookConfig
 	inline  *inlineConfig
 	exec    []string
+}
+
+type webhookConfig struct {
+	url         string
+	etag        webhook.ETag
+	credentials credential.Spec
+}
+
+// inlineConfig is the function of an inline hook.
+type inlineConfig struct {
+	code     *code
+	function string
+	// from is the hook whose code it is; empty for code of its own.
+	from string
+}
+
+// code is what inline hooks call: files of the spec, or of a ConfigMap.
+type code struct {
+	// field is the path of the inline hook, or of configMapKeyRef.
+	field    string
+	language string
+	// entry is the file with the functions.
+	entry string
+	// sources are the files by name, with entry, unless there is a configMap.
+	sources   map[string]string
+	configMap object.Ref
 }
 
 // readHooks reads the hooks of a controller; nil for those it has not.
@@ -53,12 +83,6 @@ func readHooks[H any](sync, finalize, customize *H, read func(callOf, *H) (*hook
 	return h, nil
 }
 
-type webhookConfig struct {
-	url         string
-	etag        webhook.ETag
-	credentials credential.Spec
-}
-
 // address names where the hook is in metrics and conditions.
 func (h *hookConfig) address() string {
 	switch {
@@ -67,19 +91,22 @@ func (h *hookConfig) address() string {
 	case h.exec != nil:
 		return "exec:" + h.exec[0]
 	}
-	return addressOf(h.webhook.url)
+	parsed, err := url.Parse(h.webhook.url)
+	if err != nil {
+		return ""
+	}
+	return hostPort(parsed.Host, parsed.Scheme)
 }
 
 // all returns the hooks that are set.
 func (h *hooks) all() hookConfigs {
-	return slices.DeleteFunc(hookConfigs{h.sync, h.finalize, h.customize}, func(one *hookConfig) bool { return one == nil })
+	return lists.Filter([]*hookConfig{h.sync, h.finalize, h.customize}, func(one *hookConfig) bool { return one != nil })
 }
 
 type hookConfigs []*hookConfig
 
-// webhooks returns those that are called over HTTP.
 func (all hookConfigs) webhooks() hookConfigs {
-	return slices.DeleteFunc(slices.Clone(all), func(one *hookConfig) bool { return one.webhook == nil })
+	return lists.Filter(all, func(one *hookConfig) bool { return one.webhook != nil })
 }
 
 // addresses returns where the hooks are, without duplicates.
@@ -147,15 +174,6 @@ func urlHasHost(address, host string) bool {
 		return false
 	}
 	return hostPort(parsed.Host, parsed.Scheme) == hostPort(host, parsed.Scheme)
-}
-
-// addressOf returns the host and port of a URL.
-func addressOf(address string) string {
-	parsed, err := url.Parse(address)
-	if err != nil {
-		return ""
-	}
-	return hostPort(parsed.Host, parsed.Scheme)
 }
 
 // hostPort returns a host with its port, in lower case.

@@ -77,7 +77,7 @@ func TestDeletionLimit(t *testing.T) {
 	metacontroller := func(env Environment) *plan.DeletionLimit {
 		o := parsed(t, []byte(`{apiVersion: metacontroller.k8s.io/v1alpha1, kind: CompositeController, metadata: {name: a},
 			spec: {parentResource: {apiVersion: v1, resource: pods}, hooks: {sync: {webhook: {url: "http://a"}}}}}`))
-		return must.Get(kindNamed(t, o).read(o, env)).In(t).program.DeletionLimit
+		return must.Get(kindNamed(t, o).neutral(o, env)).In(t).program.DeletionLimit
 	}
 	for _, c := range []struct {
 		name      string

@@ -14,7 +14,6 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
-	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -27,7 +26,7 @@ type metacontrollerSpec struct {
 	ResyncPeriodSeconds *int32    `json:"resyncPeriodSeconds"`
 }
 
-func readMetacontroller(k Kind, o *object.Object, env Environment) (*declared, error) {
+func readMetacontroller(k Kind, o *object.Object, env Environment) (*neutralSpec, error) {
 	var controller struct {
 		Spec metacontrollerSpec `json:"spec"`
 	}
@@ -46,7 +45,7 @@ func readMetacontroller(k Kind, o *object.Object, env Environment) (*declared, e
 	if err != nil {
 		return nil, err
 	}
-	d := &declared{
+	d := &neutralSpec{
 		targets: spec.targets(k),
 		hooks:   hooks,
 		notes:   unusedHookNotes(spec.Hooks),
@@ -75,7 +74,7 @@ func readMetacontroller(k Kind, o *object.Object, env Environment) (*declared, e
 				field, rule.Method, plain))
 			rule.Method = plan.UpdateMethod(plain)
 		}
-		d.children = append(d.children, child{resourceRef{field, c.APIVersion, c.Resource}, rule})
+		d.children = append(d.children, childRule{resourceRef{field, c.APIVersion, c.Resource}, rule})
 	}
 	return d, nil
 }
@@ -90,13 +89,11 @@ func metacontrollerRule(c setpoint.ChildResource, env Environment) plan.Rule {
 // unusedHookNotes notes hooks that Metacontroller never calls either.
 func unusedHookNotes(declared api.Hooks) []string {
 	var notes []string
-	for _, one := range []struct {
-		name     string
-		declared *api.Hook
-	}{{"preUpdateChild", declared.PreUpdateChild}, {"postUpdateChild", declared.PostUpdateChild}} {
-		if unlessOff(one.declared) != nil {
-			notes = append(notes, "spec.hooks."+one.name+" is never called, as in Metacontroller")
-		}
+	if unlessOff(declared.PreUpdateChild) != nil {
+		notes = append(notes, "spec.hooks.preUpdateChild is never called, as in Metacontroller")
+	}
+	if unlessOff(declared.PostUpdateChild) != nil {
+		notes = append(notes, "spec.hooks.postUpdateChild is never called, as in Metacontroller")
 	}
 	return notes
 }
@@ -109,7 +106,6 @@ func unlessOff(declared *api.Hook) *api.Hook {
 	return declared
 }
 
-// readMetacontrollerHooks reads the hooks of either kind.
 func readMetacontrollerHooks(declared api.Hooks, configs []setpoint.EndpointConfig) (hooks, error) {
 	h, err := readHooks(unlessOff(declared.Sync), unlessOff(declared.Finalize), unlessOff(declared.Customize), readMetacontrollerHook)
 	if err != nil {
@@ -162,23 +158,4 @@ func parseDottedPath(text string) ([]string, error) {
 		return nil, fmt.Errorf("%q is not a field path; an example is spec.template", text)
 	}
 	return path, nil
-}
-
-// readPaths parses the paths of the fields that make a revision.
-func readPaths(texts []string, read func(string) ([]string, error)) ([][]string, error) {
-	var paths [][]string
-	for i, text := range texts {
-		path, err := read(text)
-		if err != nil {
-			return nil, invalid("%s: %w", index("spec.parentResource.revisionHistory.fieldPaths", i), err)
-		}
-		// Like a handler that watches a whole object, a revision has what users set.
-		if !new(trigger.Handler).Watches(path) {
-			return nil, invalid("%s: %q changes with every write, so each write would make a revision; use fields of the spec, labels "+
-				"or annotations",
-				index("spec.parentResource.revisionHistory.fieldPaths", i), text)
-		}
-		paths = append(paths, path)
-	}
-	return paths, nil
 }

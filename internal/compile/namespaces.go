@@ -8,9 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
-	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -56,7 +54,7 @@ func (env *Environment) limit(field string, declared []string, of object.Resourc
 	case len(declared) == 0:
 		return env.Namespaces, nil
 	}
-	some := slices.DeleteFunc(slices.Clone(declared), env.excludes)
+	some := lists.Filter(declared, func(one string) bool { return !env.excludes(one) })
 	if len(some) == 0 {
 		return nil, invalid("%s: Setpoint runs with --namespaces=%s, which has none of them", field, strings.Join(env.Namespaces, ","))
 	}
@@ -77,7 +75,6 @@ func (env *Environment) excludedNote(notes []string, field, namespace string) []
 		field, strings.Join(env.Namespaces, ","), namespace))
 }
 
-// excludedNotes is excludedNote for a list.
 func (env *Environment) excludedNotes(field string, namespaces []string) []string {
 	var notes []string
 	for i, namespace := range namespaces {
@@ -86,48 +83,11 @@ func (env *Environment) excludedNotes(field string, namespaces []string) []strin
 	return notes
 }
 
-// handlerNotes names the namespaces in a spec that Setpoint is not limited to.
-func (env *Environment) handlerNotes(spec *api.HandlerControllerSpec) []string {
-	var notes []string
-	for field, handled := range handledBy(spec) {
-		notes = append(notes, env.excludedNotes(field+".namespaces", handled.Namespaces)...)
+// ExemptNamespaces returns the namespaces that a cluster needs to work, and Setpoint's own.
+func (env *Environment) ExemptNamespaces() []string {
+	all := []string{metav1.NamespaceSystem, "kube-node-lease"}
+	if env.PodNamespace != "" && !slices.Contains(all, env.PodNamespace) {
+		all = append(all, env.PodNamespace)
 	}
-	for i, permission := range spec.Permissions {
-		notes = env.excludedNote(notes, index("spec.permissions", i)+".namespace", permission.Namespace)
-	}
-	return notes
-}
-
-// Namespaces returns the namespaces that the programs are limited to; none mean all.
-func (c *Compiled) Namespaces() []string {
-	all := slices.Concat(
-		lists.FlatMap(c.Programs, func(p composite.Program) []string { return p.Namespaces }),
-		lists.FlatMap(c.Handlers, func(p handler.Program) []string { return p.Namespaces }))
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
-// Exclude excludes some of the namespaces that the programs are limited to, and returns those that
-// are left. It does nothing and returns none if no program would be left, or if the programs are
-// not limited to the excluded ones: then they do not run without them.
-func (c *Compiled) Exclude(excluded []string) (left []string) {
-	all := c.Namespaces()
-	keep := func(names []string) []string {
-		return slices.DeleteFunc(slices.Clone(names), func(one string) bool { return slices.Contains(excluded, one) })
-	}
-	if left = keep(all); len(left)+len(excluded) != len(all) || len(left) == 0 {
-		return nil
-	}
-	c.Programs = slices.DeleteFunc(slices.Clone(c.Programs), func(p composite.Program) bool {
-		return slices.Contains(excluded,
-			p.Namespace)
-	})
-	for i := range c.Programs {
-		c.Programs[i].Namespaces = keep(c.Programs[i].Namespaces)
-	}
-	for i := range c.Handlers {
-		c.Handlers[i].Namespaces = keep(c.Handlers[i].Namespaces)
-	}
-	c.Excluded = append(c.Excluded, excluded...)
-	return left
+	return all
 }

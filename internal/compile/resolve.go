@@ -3,29 +3,22 @@ package compile
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
-	"github.com/setpoint-dev/setpoint/internal/lists"
-	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
 // resolve finds the resources of a controller and returns a program for each kind of parent.
-func (d *declared) resolve(ctx context.Context, env Environment, draft composite.Program) ([]composite.Program, error) {
-	programs, err := d.parents(ctx, env, draft)
+func (s *neutralSpec) resolve(ctx context.Context, env Environment, draft composite.Program) ([]composite.Program, error) {
+	programs, err := s.parents(ctx, env, draft)
 	if err != nil {
 		return nil, err
 	}
-	rules, err := d.rules(ctx, env, programs)
+	rules, err := s.rules(ctx, env, programs)
 	if err != nil {
 		return nil, err
 	}
@@ -36,15 +29,15 @@ func (d *declared) resolve(ctx context.Context, env Environment, draft composite
 }
 
 // parents returns a program for each kind of target.
-func (d *declared) parents(ctx context.Context, env Environment, draft composite.Program) ([]composite.Program, error) {
+func (s *neutralSpec) parents(ctx context.Context, env Environment, draft composite.Program) ([]composite.Program, error) {
 	var programs []composite.Program
-	for _, t := range d.targets {
+	for _, t := range s.targets {
 		resource, err := resolveUsed(ctx, env, t.resourceRef)
 		if err != nil {
 			return nil, err
 		}
 		if resource.Unserved {
-			d.unserved = append(d.unserved, resource)
+			s.unserved = append(s.unserved, resource)
 			continue
 		}
 		selection, err := t.selection()
@@ -55,7 +48,7 @@ func (d *declared) parents(ctx context.Context, env Environment, draft composite
 		if err != nil {
 			return nil, err
 		}
-		d.notes = append(d.notes, env.excludedNotes(t.field+".namespaces", t.namespaces)...)
+		s.notes = append(s.notes, env.excludedNotes(t.field+".namespaces", t.namespaces)...)
 		i := slices.IndexFunc(programs, func(p composite.Program) bool { return p.Parent.GroupKind() == resource.GroupKind() })
 		if i < 0 {
 			draft.Parent, draft.Namespaces = resource, namespaces
@@ -73,7 +66,7 @@ func (d *declared) parents(ctx context.Context, env Environment, draft composite
 		p.SyncOnStatusChange = p.SyncOnStatusChange || t.syncOnStatusChange
 	}
 	if len(programs) == 0 {
-		return nil, notServed(d.targets[0].resourceRef)
+		return nil, notServed(s.targets[0].resourceRef)
 	}
 	for i, p := range programs {
 		if slices.ContainsFunc(p.Selections, selectsAll) {
@@ -83,13 +76,10 @@ func (d *declared) parents(ctx context.Context, env Environment, draft composite
 	return programs, nil
 }
 
-func selectsAll(s composite.Selection) bool { return s.Labels == nil && s.Annotations == nil }
-
-// rules returns the rules for the children of all parents.
-func (d *declared) rules(ctx context.Context, env Environment, programs []composite.Program) (plan.Rules, error) {
+func (s *neutralSpec) rules(ctx context.Context, env Environment, programs []composite.Program) (plan.Rules, error) {
 	var rules plan.Rules
 	inNamespaces := !slices.ContainsFunc(programs, func(p composite.Program) bool { return !p.Parent.Namespaced })
-	for _, c := range d.children {
+	for _, c := range s.children {
 		resource, err := resolveUsed(ctx, env, c.resourceRef)
 		if err != nil {
 			return nil, err
@@ -98,7 +88,7 @@ func (d *declared) rules(ctx context.Context, env Environment, programs []compos
 		before, twice := rules.For(resource.GroupKind())
 		switch {
 		case twice && before.Same(c.rule) && !before.HasExpressions() && !c.rule.HasExpressions():
-			d.notes = append(d.notes, fmt.Sprintf("%s: lists %s once more, with the same settings", c.field, resource))
+			s.notes = append(s.notes, fmt.Sprintf("%s: lists %s once more, with the same settings", c.field, resource))
 			continue
 		case twice:
 			return nil, invalid("%s: the kind %s is listed before with other settings; a kind has one rule", c.field, resource.Kind)
@@ -115,99 +105,9 @@ func (d *declared) rules(ctx context.Context, env Environment, programs []compos
 	return rules, nil
 }
 
-func resolveResource(ctx context.Context, env Environment, name resourceRef) (object.Resource, error) {
-	resource, err := env.Resolve(ctx, name.apiVersion, name.plural)
-	if errors.Is(err, ErrNotServed) {
-		return resource, notServed(name)
-	}
-	if err != nil {
-		return resource, fmt.Errorf("%s: look up %s of %s: %w", name.field, name.plural, name.apiVersion, err)
-	}
-	return resource, nil
-}
-
-func notServed(name resourceRef) error {
-	return refuse(setpoint.ReasonResourceNotFound,
-		"%s: %s of %s: %w; the controller starts when it is served", name.field, name.plural, name.apiVersion, ErrNotServed)
-}
-
-// resolveUsed is resolveResource for a kind that the controller can do without once it has run with it: deletion
-// and the other kinds must not wait until it is served again.
-func resolveUsed(ctx context.Context, env Environment, name resourceRef) (object.Resource, error) {
-	resource, err := resolveResource(ctx, env, name)
-	if known, was := env.Unserved(err, name.apiVersion, name.plural); was {
-		return known, nil
-	}
-	return resource, err
-}
-
-// Unserved returns the kind that was served before the error of Resolve or ResolveKind, and whether there is one.
-func (env *Environment) Unserved(err error, apiVersion, name string) (known object.Resource, was bool) {
-	if env.Known == nil || !errors.Is(err, ErrNotServed) {
-		return known, false
-	}
-	known, was = env.Known(apiVersion, name)
-	known.Unserved = true
-	return known, was
-}
-
-// SetUnserved finds the kinds that are not served any more, and marks a controller that runs without them as
-// incomplete.
-func (c *Compiled) SetUnserved() {
-	_, written, read := c.Resources()
-	all := slices.DeleteFunc(slices.Concat(written, read), func(r object.Resource) bool { return !r.Unserved })
-	all = append(all, c.Unserved...)
-	slices.SortFunc(all, func(a, b object.Resource) int { return cmp.Compare(a.String(), b.String()) })
-	if c.Unserved = slices.Compact(all); len(all) == 0 {
-		return
-	}
-	names := lists.Map(c.Unserved, object.Resource.String)
-	c.Incomplete = &Refusal{Reason: setpoint.ReasonResourceNotFound, Err: fmt.Errorf(
-		"%s: %w any more; the controller goes on without such objects until they are served again",
-		strings.Join(names, ", "), ErrNotServed)}
-}
-
-// selection parses the selectors of a target. An empty selector counts as none.
-func (t *target) selection() (composite.Selection, error) {
-	var s composite.Selection
-	if t.labels != nil {
-		selector, err := metav1.LabelSelectorAsSelector(t.labels)
-		if err != nil {
-			return s, invalid("%s.labelSelector: %w", t.field, err)
-		}
-		s.Labels = unlessEmpty(selector)
-	}
-	if t.annotations != nil {
-		selector, err := annotationSelector(t.annotations)
-		if err != nil {
-			return s, invalid("%s.annotationSelector: %w", t.field, err)
-		}
-		s.Annotations = unlessEmpty(selector)
-	}
-	return s, nil
-}
-
-func unlessEmpty(s labels.Selector) labels.Selector {
-	if s.Empty() {
-		return nil
-	}
-	return s
-}
-
-// annotationSelector parses a selector. It allows any annotation value, not only valid label
-// values.
-func annotationSelector(a *setpoint.AnnotationSelector) (labels.Selector, error) {
-	rest, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: a.MatchExpressions})
-	if err != nil {
-		return nil, err
-	}
-	requirements, _ := rest.Requirements()
-	return labels.SelectorFromValidatedSet(a.MatchAnnotations).Add(requirements...), nil
-}
-
 // setConditions turns on Setpoint's conditions if the status holds them.
-func (d *declared) setConditions(ctx context.Context, env Environment, programs []composite.Program) error {
-	if !d.conditions {
+func (s *neutralSpec) setConditions(ctx context.Context, env Environment, programs []composite.Program) error {
+	if !s.conditions {
 		return nil
 	}
 	for i := range programs {
@@ -218,13 +118,4 @@ func (d *declared) setConditions(ctx context.Context, env Environment, programs 
 		programs[i].Conditions = hasConditions
 	}
 	return nil
-}
-
-// Conditions reports whether the status of a kind of parents holds conditions; false if unknown.
-func (env *Environment) Conditions(ctx context.Context, resource object.Resource) (bool, error) {
-	if env.StatusOf == nil || !resource.Custom || !resource.Status {
-		return false, nil
-	}
-	status, err := env.StatusOf(ctx, resource)
-	return status.Conditions || status.Untyped, err
 }

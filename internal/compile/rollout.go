@@ -21,16 +21,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Rollout says how parents move to changed hooks.
-type Rollout struct {
-	Spec *api.Rollout
-	// Version is the name of the ControllerRevision of the version in the spec, and Data what it stores.
-	Version string
-	Data    json.RawMessage
-	// When is the condition of a rollback; nil for none.
-	When func(parent *object.Object, children []*object.Object) (bool, error)
-}
-
 // VersionData is what a ControllerRevision stores of a version: what a change of the logic changes.
 type VersionData struct {
 	Hooks           json.RawMessage `json:"hooks"`
@@ -52,15 +42,18 @@ type formerLogic struct {
 	hooks hooks
 }
 
-// rollout compiles how parents move to the hooks of a controller, and the version before; nil if all parents
+// compileRollout compiles how parents move to the hooks of a controller, and the version before; nil if all parents
 // have moved.
-func (k Kind) rollout(ctx context.Context, o *object.Object, d *declared, c *connection) (*Rollout, *formerLogic, error) {
+func (k Kind) compileRollout(ctx context.Context, o *object.Object, d *neutralSpec, c *connection) (*Rollout, *formerLogic, error) {
 	if d.rollout == nil {
 		return nil, nil, nil
 	}
 	r := &Rollout{Spec: d.rollout}
 	var err error
-	if r.When, err = c.env.rollbackWhen(d.rollout.Rollback.When); err != nil || c.env.Store == nil || c.env.checksCode {
+	if when := d.rollout.Rollback.When; when != "" {
+		r.When, err = c.env.parentExpression("spec.rollout.rollback.when", when)
+	}
+	if err != nil || c.env.Store == nil || c.env.checksCode {
 		return r, nil, err // It never runs.
 	}
 	if r.Data, err = c.versionOf(o); err != nil {
@@ -93,18 +86,10 @@ func refuseFormer(err error) error {
 	return fmt.Errorf("the version before: %w", err)
 }
 
-// rollbackWhen compiles the condition of a rollback; nil for none.
-func (env *Environment) rollbackWhen(source api.Expression) (func(*object.Object, []*object.Object) (bool, error), error) {
-	if source == "" {
-		return nil, nil //nolint:nilnil // Without an expression there is no condition.
-	}
-	return env.parentExpression("spec.rollout.rollback.when", source)
-}
-
 // versionOf returns what identifies the logic of a controller, in one form for equal ones.
 func (c *connection) versionOf(o *object.Object) (json.RawMessage, error) {
 	version := VersionData{Hooks: o.Field("spec", "hooks"), EndpointConfigs: o.Field("spec", "endpointConfigs")}
-	for ref, files := range c.programs.configMaps {
+	for ref, files := range c.inline.configMaps {
 		version.ConfigMaps = append(version.ConfigMaps, CodeConfigMap{ref.Namespace, ref.Name, files})
 	}
 	slices.SortFunc(version.ConfigMaps, func(a, b CodeConfigMap) int {
@@ -115,10 +100,8 @@ func (c *connection) versionOf(o *object.Object) (json.RawMessage, error) {
 
 // canonical returns the version in one form for equal ones.
 func (v *VersionData) canonical() (json.RawMessage, error) {
-	var sorted any
-	decoder := json.NewDecoder(bytes.NewReader(encode(v)))
-	decoder.UseNumber()
-	if err := decoder.Decode(&sorted); err != nil {
+	sorted, err := object.DecodeExact(encode(v))
+	if err != nil {
 		return nil, fmt.Errorf("read spec.hooks: %w", err)
 	}
 	return json.Marshal(sorted)
@@ -158,7 +141,7 @@ func (c *connection) connectFormer(ctx context.Context, name string, stored json
 	}
 	var files []*object.Object
 	for _, one := range declared.ConfigMaps {
-		file, err := one.object()
+		file, err := one.asObject()
 		if err != nil {
 			return nil, err
 		}
@@ -170,7 +153,7 @@ func (c *connection) connectFormer(ctx context.Context, name string, stored json
 		return nil, err
 	}
 	then := *c
-	then.programs, then.closers = nil, nil
+	then.inline, then.closers = nil, nil
 	then.env.Sources = configmap.NewDryRunReader(c.env.Store, files...)
 	defer then.env.Sources.Close()
 	f.logic, err = then.connect(ctx, &f.hooks)
@@ -179,8 +162,8 @@ func (c *connection) connectFormer(ctx context.Context, name string, stored json
 	return &f, err
 }
 
-// object returns the ConfigMap as it was.
-func (m CodeConfigMap) object() (*object.Object, error) {
+// asObject returns the ConfigMap as it was.
+func (m CodeConfigMap) asObject() (*object.Object, error) {
 	return object.Encode(map[string]any{
 		"apiVersion": object.ConfigMaps.APIVersion(), "kind": object.ConfigMaps.Kind,
 		"metadata": map[string]any{"namespace": m.Namespace, "name": m.Name}, "data": m.Data,

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
@@ -11,7 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-func readSetpoint(k Kind, o *object.Object, env Environment) (*declared, error) {
+func readSetpoint(k Kind, o *object.Object, env Environment) (*neutralSpec, error) {
 	var controller struct {
 		Spec controllerSpec `json:"spec"`
 	}
@@ -27,7 +29,7 @@ func readSetpoint(k Kind, o *object.Object, env Environment) (*declared, error) 
 	if err != nil {
 		return nil, err
 	}
-	d := &declared{
+	d := &neutralSpec{
 		targets:    spec.targets(k),
 		hooks:      hooks,
 		suspended:  spec.Suspend,
@@ -45,7 +47,7 @@ func readSetpoint(k Kind, o *object.Object, env Environment) (*declared, error) 
 		},
 	}
 	for i, c := range append(spec.ChildResources, spec.Attachments...) {
-		one := child{resourceRef: resourceRef{index(k.childrenField(), i), c.APIVersion, c.Resource}, rule: ruleOf(c)}
+		one := childRule{resourceRef: resourceRef{index(k.childrenField(), i), c.APIVersion, c.Resource}, rule: ruleOf(c)}
 		if err := env.addExpressions(one.field, c.UpdateStrategy, &one.rule); err != nil {
 			return nil, err
 		}
@@ -74,40 +76,13 @@ func readSetpointHook(of callOf, declared *api.Hook) (*hookConfig, error) {
 	return h, nil
 }
 
-// complete adds what hooks take from other parts of the spec: credentials and code.
-func (all hookConfigs) complete(endpoints []api.EndpointConfig) error {
-	if err := all.applyEndpoints(endpoints); err != nil {
-		return err
-	}
-	return all.resolveCode()
-}
-
-// readList reads a list whose items have a hook each, and how each is called.
-func readList[D, T any](list string, declared []D, endpoints []api.EndpointConfig,
-	read func(field string, one *D) (T, *hookConfig, error)) ([]T, hookConfigs, error) {
-	var all []T
-	var configs hookConfigs
-	for i := range declared {
-		one, config, err := read(index(list, i), &declared[i])
-		if err != nil {
-			return nil, nil, err
-		}
-		all, configs = append(all, one), append(configs, config)
-	}
-	return all, configs, configs.complete(endpoints)
-}
-
 // setpointDeletionLimit returns the deletion limit in a spec; nil for none.
 func setpointDeletionLimit(declared api.DeletionGuard) *plan.DeletionLimit {
 	if declared.Mode == api.DeletionGuardDisabled {
 		return nil
 	}
-	guard := plan.DefaultDeletionLimit()
-	if n := declared.MaxDeletions; n != nil {
-		guard.MaxDeletions = int(*n)
-	}
-	if n := declared.MaxPercent; n != nil {
-		guard.MaxPercent = int(*n)
-	}
-	return guard
+	limit := plan.DefaultDeletionLimit()
+	limit.MaxDeletions = int(ptr.Deref(declared.MaxDeletions, int32(limit.MaxDeletions)))
+	limit.MaxPercent = int(ptr.Deref(declared.MaxPercent, int32(limit.MaxPercent)))
+	return limit
 }

@@ -3,7 +3,6 @@ package compile
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +16,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// compileAdmission compiles an AdmissionController.
 func (k Kind) compileAdmission(ctx context.Context, o *object.Object, env Environment) (*Compiled, error) {
 	var controller api.AdmissionController
 	if err := readSpec(o, &controller); err != nil {
@@ -118,23 +116,12 @@ func limitReview(env Environment, field string, w *admission.Webhook, namespaced
 	return nil
 }
 
-// ExemptNamespaces returns the namespaces that a cluster needs to work, and Setpoint's own.
-func (env *Environment) ExemptNamespaces() []string {
-	all := []string{metav1.NamespaceSystem, "kube-node-lease"}
-	if env.PodNamespace != "" && !slices.Contains(all, env.PodNamespace) {
-		all = append(all, env.PodNamespace)
-	}
-	return all
-}
-
 func checkSelectors(field string, declared *api.AdmissionWebhook) error {
-	for _, one := range []struct {
-		name     string
-		selector *metav1.LabelSelector
-	}{{"objectSelector", declared.ObjectSelector}, {"namespaceSelector", declared.NamespaceSelector}} {
-		if _, err := metav1.LabelSelectorAsSelector(one.selector); err != nil {
-			return invalid("%s.%s: %w", field, one.name, err)
-		}
+	if _, err := metav1.LabelSelectorAsSelector(declared.ObjectSelector); err != nil {
+		return invalid("%s.objectSelector: %w", field, err)
+	}
+	if _, err := metav1.LabelSelectorAsSelector(declared.NamespaceSelector); err != nil {
+		return invalid("%s.namespaceSelector: %w", field, err)
 	}
 	return nil
 }

@@ -16,10 +16,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// callOf is a hook that is called: the path of its field, its name, and the default function of
-// inline code.
-type callOf struct{ field, name, function string }
-
 // readCall reads how a hook of setpoint.dev is called.
 func readCall(of callOf, declared *api.HookCall) (*hookConfig, error) {
 	ways := []bool{declared.Webhook != nil, declared.Inline != nil, declared.Exec != nil}
@@ -52,7 +48,7 @@ func readWebhook(of callOf, w *api.Webhook) *hookConfig {
 	}
 	return &hookConfig{
 		field: of.field + ".webhook", name: of.name, webhook: to,
-		wire: wireOf(w.Decoding), timeout: cmp.Or(w.Timeout.Duration, api.DefaultTimeout),
+		wire: hook.Wire{Decoding: decodingOf(w.Decoding)}, timeout: cmp.Or(w.Timeout.Duration, api.DefaultTimeout),
 	}
 }
 
@@ -65,11 +61,11 @@ func urlOfService(s *api.ServiceReference, path string) string {
 	return protocol + "://" + host + path
 }
 
-func wireOf(declared api.Decoding) hook.Wire {
+func decodingOf(declared api.Decoding) hook.Decoding {
 	if cmp.Or(declared, api.DefaultDecoding) == api.DecodingLoose {
-		return hook.Wire{Decoding: hook.Loose}
+		return hook.Loose
 	}
-	return hook.Wire{Decoding: hook.Strict}
+	return hook.Strict
 }
 
 func readExec(of callOf, e *api.ExecHook) (*hookConfig, error) {
@@ -79,7 +75,7 @@ func readExec(of callOf, e *api.ExecHook) (*hookConfig, error) {
 	}
 	return &hookConfig{
 		field: field, name: of.name, exec: e.Command,
-		wire: wireOf(e.Decoding), timeout: cmp.Or(e.Timeout.Duration.Duration, api.DefaultTimeout),
+		wire: hook.Wire{Decoding: decodingOf(e.Decoding)}, timeout: cmp.Or(e.Timeout.Duration.Duration, api.DefaultTimeout),
 	}, nil
 }
 
@@ -87,7 +83,7 @@ func readInline(of callOf, in *api.InlineHook) (*hookConfig, error) {
 	field := of.field + ".inline"
 	h := &hookConfig{
 		field: field, name: of.name, inline: &inlineConfig{function: cmp.Or(in.Function, of.function)},
-		wire: wireOf(in.Decoding), timeout: cmp.Or(in.Timeout.Duration.Duration, api.DefaultTimeout),
+		wire: hook.Wire{Decoding: decodingOf(in.Decoding)}, timeout: cmp.Or(in.Timeout.Duration.Duration, api.DefaultTimeout),
 	}
 	from := in.SourceFrom
 	switch {

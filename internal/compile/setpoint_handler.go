@@ -3,6 +3,7 @@ package compile
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"iter"
 	"slices"
 	"strings"
@@ -13,10 +14,10 @@ import (
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// compileHandlers compiles a HandlerController.
 func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environment) (*Compiled, error) {
 	var controller api.HandlerController
 	if err := readSpec(o, &controller); err != nil {
@@ -40,9 +41,6 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 		Manager:            k.manager(o.Name(), env),
 		Workers:            env.Workers,
 		Account:            env.AccountOf(spec.Identity),
-	}
-	if err := checkFinalizer(spec.Finalizer); err != nil {
-		return nil, err
 	}
 	if draft.ReplacedFinalizers, err = replacedFinalizers(spec, draft.Finalizer); err != nil {
 		return nil, err
@@ -73,7 +71,7 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 	}
 	process, err := c.openBackend(backend)
 	if err != nil {
-		c.release()
+		c.close()
 		return nil, err
 	}
 	for i := range handlers {
@@ -88,17 +86,12 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 	return compiled, nil
 }
 
-// checkFinalizer rejects a name that is the default of another controller.
-func checkFinalizer(name api.FinalizerName) error {
-	if strings.HasPrefix(string(name), api.GroupVersion.Group+"/") {
-		return invalid("spec.finalizer: must not be of %s, whose finalizers are those of controllers without this field",
-			api.GroupVersion.Group)
-	}
-	return nil
-}
-
-// replacedFinalizers returns the finalizers of a former controller, without which the own one must do.
+// replacedFinalizers returns the finalizers of a former controller, without which the own one must do. It rejects an own
+// one that is the default of another controller.
 func replacedFinalizers(spec *api.HandlerControllerSpec, own string) ([]string, error) {
+	if group := api.GroupVersion.Group; strings.HasPrefix(string(spec.Finalizer), group+"/") {
+		return nil, invalid("spec.finalizer: must not be of %s, whose finalizers are those of controllers without this field", group)
+	}
 	var all []string
 	for i, name := range spec.ReplacedFinalizers {
 		if string(name) == own {
@@ -110,10 +103,6 @@ func replacedFinalizers(spec *api.HandlerControllerSpec, own string) ([]string, 
 	return all, nil
 }
 
-func isReplicaSet(resource object.Resource) bool {
-	return resource.GroupKind() == object.GroupKind{Group: "apps", Kind: "ReplicaSet"}
-}
-
 // handledBy returns the selections of handled objects with the paths of their fields.
 func handledBy(spec *api.HandlerControllerSpec) iter.Seq2[string, api.HandledResource] {
 	return each(len(spec.Resources) > 0, "spec.resources", spec.Resources, "spec.resource", spec.Resource)
@@ -122,8 +111,7 @@ func handledBy(spec *api.HandlerControllerSpec) iter.Seq2[string, api.HandledRes
 // resolveHandled finds the kinds that a controller handles and writes, and returns a program for each handled
 // kind, and those that are not served any more.
 func resolveHandled(ctx context.Context, env Environment, spec *api.HandlerControllerSpec,
-	draft handler.Program) (programs []handler.Program,
-	unserved []object.Resource, err error) {
+	draft handler.Program) (programs []handler.Program, unserved []object.Resource, err error) {
 	if (spec.Resource.Resource != "") == (len(spec.Resources) > 0) {
 		return nil, nil, invalid("spec: exactly one of resource and resources is required")
 	}
@@ -165,13 +153,12 @@ func resolveHandled(ctx context.Context, env Environment, spec *api.HandlerContr
 
 // resolveObjects finds the kind of handled objects, and parses their selectors.
 func resolveObjects(ctx context.Context, env Environment, field string, handled api.HandledResource, p *handler.Program) error {
-	resource, err := resolveUsed(ctx, env, resourceRef{field, handled.APIVersion, handled.Resource})
-	if err != nil || resource.Unserved {
-		p.Resource = resource
+	var err error
+	p.Resource, err = resolveUsed(ctx, env, resourceRef{field, handled.APIVersion, handled.Resource})
+	if err != nil || p.Resource.Unserved {
 		return err
 	}
-	p.Resource = resource
-	if p.Namespaces, err = env.limit(field+".namespaces", handled.Namespaces, resource); err != nil {
+	if p.Namespaces, err = env.limit(field+".namespaces", handled.Namespaces, p.Resource); err != nil {
 		return err
 	}
 	if p.Labels, err = labelSelectorText(field, handled.LabelSelector); err != nil {
@@ -262,4 +249,76 @@ func fieldSelectorText(field, text string) (string, error) {
 		return "", invalid("%s.fieldSelector: %w; an example is metadata.name=NAME", field, err)
 	}
 	return read.String(), nil
+}
+
+// handlerNotes names the namespaces in a spec that Setpoint is not limited to.
+func (env *Environment) handlerNotes(spec *api.HandlerControllerSpec) []string {
+	var notes []string
+	for field, handled := range handledBy(spec) {
+		notes = append(notes, env.excludedNotes(field+".namespaces", handled.Namespaces)...)
+	}
+	for i, permission := range spec.Permissions {
+		notes = env.excludedNote(notes, index("spec.permissions", i)+".namespace", permission.Namespace)
+	}
+	return notes
+}
+
+// backendHooks are the webhooks of the process of handlers that no handler has; nil for none.
+type backendHooks struct{ index, notifications *hookConfig }
+
+func readBackend(spec *api.HandlerControllerSpec) (b backendHooks, err error) {
+	if spec.Index != nil {
+		if b.index, err = readBackendWebhook("spec.index", spec.Index.Webhook); err != nil {
+			return b, err
+		}
+	}
+	if spec.Notifications != nil {
+		if b.notifications, err = readBackendWebhook("spec.notifications", spec.Notifications.Webhook); err != nil {
+			return b, err
+		}
+	}
+	return b, b.all().applyEndpoints(spec.EndpointConfigs)
+}
+
+// readBackendWebhook reads what only a process can be.
+func readBackendWebhook(field string, declared *api.Webhook) (*hookConfig, error) {
+	if declared == nil {
+		return nil, invalid("%s.webhook: required", field)
+	}
+	return readUncached(callOf{field: field}, &api.HookCall{Webhook: declared})
+}
+
+func (b backendHooks) all() hookConfigs {
+	return lists.Filter([]*hookConfig{b.index, b.notifications}, func(one *hookConfig) bool { return one != nil })
+}
+
+// openBackend returns the process of the handlers. Controllers with the same URL and credentials
+// of notifications have one process.
+func (c *connection) openBackend(b backendHooks) (handler.Backend, error) {
+	backend := handler.Backend{ID: c.name}
+	if b.index != nil {
+		opened, err := c.open(b.index)
+		if err != nil {
+			return backend, err
+		}
+		backend.Index = opened.Index
+	}
+	if b.notifications != nil {
+		opened, err := c.open(b.notifications)
+		if err != nil {
+			return backend, err
+		}
+		backend.Notifications = opened.Notifications
+		backend.ID = c.streamID(b.notifications)
+	}
+	return backend, nil
+}
+
+// streamID identifies a stream: its URL, and what the connection needs.
+func (c *connection) streamID(h *hookConfig) string {
+	id, err := json.Marshal(map[string]any{"url": h.webhook.url, "credentials": h.webhook.credentials, "account": c.account})
+	if err != nil {
+		return c.name // Then the process is this controller's alone.
+	}
+	return string(id)
 }

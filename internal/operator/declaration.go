@@ -10,7 +10,6 @@ import (
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Limits of declarations.
@@ -45,25 +44,6 @@ type Declaration struct {
 	text string
 }
 
-// declaredController is a controller object with selectors beside its spec.
-type declaredController struct {
-	APIVersion string         `json:"apiVersion"`
-	Kind       string         `json:"kind"`
-	Metadata   metadata       `json:"metadata"`
-	Selectors  []Selector     `json:"selectors,omitempty"`
-	Spec       map[string]any `json:"spec"`
-
-	kind          compile.Kind
-	notifications string
-}
-
-// metadata are the fields of an object that a declaration may set.
-type metadata struct {
-	Name        string            `json:"name"`
-	Labels      map[string]string `json:"labels,omitempty"`
-	Annotations map[string]string `json:"annotations,omitempty"`
-}
-
 // decodeDeclaration decodes and checks a declaration. The error has all problems, each with
 // its field.
 func decodeDeclaration(data []byte) (*Declaration, error) {
@@ -77,12 +57,6 @@ func decodeDeclaration(data []byte) (*Declaration, error) {
 	return &d, nil
 }
 
-// decodeStrictly refuses unknown and duplicate fields.
-func decodeStrictly(data []byte, into any) error {
-	return errors.Join(object.DecodeStrictly(data, into)...)
-}
-
-// check returns all problems of the declaration.
 func (d *Declaration) check() []error {
 	var problems []error
 	say := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }

@@ -48,7 +48,11 @@ type discovered struct {
 	kinds []served.Kind
 }
 
-func newDiscovery(config *rest.Config, log *slog.Logger) (*discovery, error) {
+// newDiscovery returns the discovery of a cluster; without a configuration, that of fixed kinds.
+func newDiscovery(config *rest.Config, fixed []served.Kind, log *slog.Logger) (*discovery, error) {
+	if config == nil {
+		return &discovery{fixed: true, groups: [2]discovered{{kinds: fixed}}}, nil
+	}
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("create a client for the cluster: %w", err)
@@ -67,7 +71,6 @@ func (d *discovery) notify() <-chan struct{} {
 	return changed
 }
 
-// kinds returns all kinds as they are now.
 func (d *discovery) kinds(ctx context.Context) ([]served.Kind, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -83,8 +86,8 @@ func (d *discovery) kinds(ctx context.Context) ([]served.Kind, error) {
 	return slices.Concat(d.groups[0].kinds, d.groups[1].kinds), nil
 }
 
-// run notifies of changed kinds until the context ends.
-func (d *discovery) run(ctx context.Context) {
+// Run notifies of changed kinds until the context ends.
+func (d *discovery) Run(ctx context.Context) {
 	if len(d.changed) == 0 {
 		return
 	}
@@ -101,7 +104,6 @@ func (d *discovery) run(ctx context.Context) {
 	}, discoveryInterval)
 }
 
-// sendChanged notifies of changed kinds.
 func (d *discovery) sendChanged() {
 	for _, each := range d.changed {
 		select {

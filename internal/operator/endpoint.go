@@ -28,7 +28,6 @@ type endpoint struct {
 	client        *http.Client
 }
 
-// socketEndpoint returns the endpoint of a Unix socket.
 func socketEndpoint(path string) *endpoint {
 	e := &endpoint{base: "http://" + socketHost, socket: path}
 	e.client = &http.Client{Transport: &http.Transport{DialContext: e.dial}}

@@ -107,7 +107,7 @@ func TestDiscoveryNotifies(t *testing.T) {
 			`{"resource": "guitars", "responseKind": {"kind": %q}, "verbs": ["list", "watch"]}]}]}]}`, kind.Load())
 	}))
 	t.Cleanup(server.Close)
-	d := must.Get(newDiscovery(&rest.Config{Host: server.URL}, slog.New(slog.DiscardHandler))).In(t)
+	d := must.Get(newDiscovery(&rest.Config{Host: server.URL}, nil, slog.New(slog.DiscardHandler))).In(t)
 	changed := d.notify()
 	for range 3 {
 		if all, err := d.kinds(t.Context()); err != nil || len(all) != 2 || all[0].Kind.Kind != "Guitar" {
@@ -125,7 +125,7 @@ func TestDiscoveryNotifies(t *testing.T) {
 	kind.Store("Lute")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go d.run(ctx)
+	go d.Run(ctx)
 	<-changed
 	if all, err := d.kinds(t.Context()); err != nil || all[0].Kind.Kind != "Lute" {
 		t.Error(all, err)

@@ -2,7 +2,6 @@ package operator
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -17,7 +16,6 @@ type folder string
 // folderPrefix begins the name of a folder.
 const folderPrefix = "setpoint-operator-"
 
-// newFolder returns a new folder and the function that removes it.
 func newFolder() (f folder, remove func(), err error) {
 	removeStale()
 	path, err := os.MkdirTemp("", folderPrefix) // 0700.
@@ -34,7 +32,7 @@ func newFolder() (f folder, remove func(), err error) {
 }
 
 func (f folder) python() string     { return filepath.Join(string(f), "python") }
-func (f folder) socket() string     { return filepath.Join(string(f), "socket") }
+func (f folder) socketPath() string { return filepath.Join(string(f), "socket") }
 func (f folder) kubeconfig() string { return filepath.Join(string(f), "kubeconfig") }
 
 // maxSocketPath is the longest path of a Unix socket on macOS; Linux allows some bytes more.
@@ -42,16 +40,8 @@ const maxSocketPath = 103
 
 // checkSocket rejects a folder in which the system cannot open a socket.
 func (f folder) checkSocket() error {
-	if path := f.socket(); len(path) > maxSocketPath {
+	if path := f.socketPath(); len(path) > maxSocketPath {
 		return fmt.Errorf("the socket %s has a path of more than %d bytes: set TMPDIR to a shorter folder", path, maxSocketPath)
-	}
-	return nil
-}
-
-// extract writes the Python package.
-func (f folder) extract(source fs.FS) error {
-	if err := os.CopyFS(f.python(), source); err != nil {
-		return fmt.Errorf("extract the Python package: %w", err)
 	}
 	return nil
 }
@@ -95,9 +85,9 @@ func removeStale() {
 // Kubeconfig says which cluster the process uses: the flags of `setpoint run`.
 type Kubeconfig struct{ File, Context string }
 
-// env returns the environment in which the clients of the process find the same cluster as
+// environment returns the variables in which the clients of the process find the same cluster as
 // Setpoint. Only a context needs a file of its own, since no variable selects one.
-func (k Kubeconfig) env(written string) ([]string, error) {
+func (k Kubeconfig) environment(written string) ([]string, error) {
 	switch {
 	case k.Context == "" && k.File == "":
 		return nil, nil // $KUBECONFIG, the pod, or ~/.kube/config.

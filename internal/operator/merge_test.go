@@ -77,10 +77,10 @@ func TestOverlappingSelectors(t *testing.T) {
 			for _, record := range p.FormerRecords {
 				former = append(former, record.Annotation)
 			}
-			got = append(got, fmt.Sprint(op.controllers()[i].Name, " ", p.Resource, " ", p.HandledAnnotation, " ", handlers, " ", former, " ", p.Finalizer, " ", p.ReplacedFinalizers))
+			got = append(got, fmt.Sprint(op.goControllers()[i].Name, " ", p.Resource, " ", p.HandledAnnotation, " ", handlers, " ", former, " ", p.Finalizer, " ", p.ReplacedFinalizers))
 		}
 		for _, note := range compiled.Notes {
-			got = append(got, op.controllers()[i].Name+" "+note)
+			got = append(got, op.goControllers()[i].Name+" "+note)
 		}
 	}
 	const annotation, finalizer = "setpoint.dev/handled-by-handlercontroller-", "setpoint.dev/handlercontroller-"

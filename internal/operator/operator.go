@@ -7,6 +7,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,12 +20,11 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
 	"github.com/setpoint-dev/setpoint/internal/served"
 )
 
 const (
-	// stopGrace is the time between SIGTERM and SIGKILL. Setpoint has stopped calling before.
-	stopGrace = 10 * time.Second
 	// declareInterval is how often the declaration is requested until there is one, and
 	// waitingAfter when a wait is logged.
 	declareInterval = 50 * time.Millisecond
@@ -35,6 +35,9 @@ const (
 	// maxHealthBytes limits what the process says of its health.
 	maxHealthBytes = 64 << 10
 )
+
+// declareTimeout limits one request of the declaration.
+const declareTimeout = 30 * time.Second
 
 // Options configure an Operator. One of Python and Remote.URL is set.
 type Options struct {
@@ -47,14 +50,15 @@ type Options struct {
 	Log    *slog.Logger
 }
 
-// Operator is a process that has declared its controllers.
+// Operator is a process, and what it has declared.
 type Operator struct {
-	log         *slog.Logger
-	endpoint    *endpoint
-	process     *pythonProcess // nil if it was not started here.
-	declaration *Declaration
-	discovery   *discovery
-	health      atomic.Pointer[health]
+	*Declaration
+
+	log       *slog.Logger
+	endpoint  *endpoint
+	process   *pythonProcess // nil if it was not started here.
+	discovery *discovery
+	health    atomic.Pointer[health]
 }
 
 // Open starts or connects to the process, and waits for its declaration: without a limit,
@@ -68,35 +72,28 @@ func Describe(ctx context.Context, o Options) (*Operator, error) { return open(c
 func open(ctx context.Context, o Options, describe bool) (*Operator, error) {
 	op := &Operator{log: o.Log}
 	var err error
-	if op.discovery, err = o.discovery(); err != nil {
+	if op.discovery, err = newDiscovery(o.Config, o.Kinds, o.Log); err != nil {
 		return nil, err
 	}
 	if o.Python != nil {
 		if op.process, err = o.Python.start(ctx, describe); err != nil {
 			return nil, err
 		}
-		op.endpoint = socketEndpoint(op.process.folder.socket())
+		op.endpoint = socketEndpoint(op.process.folder.socketPath())
 	} else if op.endpoint, err = o.Remote.open(); err != nil {
 		return nil, err
 	}
-	if op.declaration, err = op.awaitDeclaration(ctx, describe && o.Python == nil); err != nil {
+	if op.Declaration, err = op.awaitDeclaration(ctx, describe && o.Python == nil); err != nil {
 		op.Close()
 		return nil, err
 	}
 	return op, nil
 }
 
-func (o *Options) discovery() (*discovery, error) {
-	if o.Config == nil {
-		return &discovery{fixed: true, groups: [2]discovered{{kinds: o.Kinds}}}, nil
-	}
-	return newDiscovery(o.Config, o.Log)
-}
-
 // Compile compiles all controllers. The caller releases them.
 func (o *Operator) Compile(ctx context.Context, env compile.Environment) ([]*compile.Compiled, error) {
 	var all []*compile.Compiled
-	for _, c := range o.controllers() {
+	for _, c := range o.goControllers() {
 		compiled, err := c.Compile(ctx, env)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Name, err)
@@ -106,39 +103,44 @@ func (o *Operator) Compile(ctx context.Context, env compile.Environment) ([]*com
 	return all, nil
 }
 
+// goControllers returns the declared controllers for the manager.
+func (o *Operator) goControllers() []controllers.GoController {
+	var all []controllers.GoController
+	for i := range o.Controllers {
+		declared := &o.Controllers[i]
+		c := &controller{declaredController: declared, field: fmt.Sprintf("controllers[%d]", i), operator: o}
+		own := controllers.GoController{Name: o.Name + "/" + declared.Metadata.Name, Compile: c.Compile}
+		if declared.selects() {
+			own.Changed = o.discovery.notify()
+		}
+		all = append(all, own)
+	}
+	return all
+}
+
 // Close stops the process, if it was started here.
 func (o *Operator) Close() {
 	if o.process != nil {
-		o.process.close()
+		o.process.Close()
 	}
 }
 
 // Configure sets what the operator declares in the options of a manager. Its own namespaces
 // count unless the user has given others.
 func (o *Operator) Configure(options *manager.Options) {
-	d := o.declaration
-	options.Name, options.GoControllers = d.Name, o.controllers()
+	options.Name, options.GoControllers, options.Health = o.Name, o.goControllers(), o.lastHealth
 	if len(options.Namespaces) == 0 {
-		options.Namespaces = d.Namespaces
+		options.Namespaces = o.Namespaces
 	}
-	if options.LeaderElection.Name == "" {
-		options.LeaderElection.Name = d.Name
-	}
-	options.Health = o.lastHealth
+	options.LeaderElection.Name = cmp.Or(options.LeaderElection.Name, o.Name)
 }
-
-// UnsetBy returns the startup handlers that were not called and may change what is declared.
-func (o *Operator) UnsetBy() []string { return o.declaration.UnsetBy }
-
-// Name is the name of the operator.
-func (o *Operator) Name() string { return o.declaration.Name }
 
 // Run runs the controllers by a function until the context ends, and stops it when the process
 // has ended. That is an error: what supervises Setpoint restarts both.
 func (o *Operator) Run(ctx context.Context, run func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go o.discovery.run(ctx)
+	go o.discovery.Run(ctx)
 	go o.watch(ctx, cancel)
 	err := run(ctx)
 	if lost, is := errors.AsType[*lostError](context.Cause(ctx)); is {
@@ -200,24 +202,6 @@ func (o *Operator) awaitDeclaration(ctx context.Context, once bool) (*Declaratio
 	}
 }
 
-// declareTimeout limits one request of the declaration.
-const declareTimeout = 30 * time.Second
-
-// ErrImport means that the files of the operator cannot be imported. The process has printed
-// why. To start it again does not help.
-var ErrImport = errors.New("the files of the operator cannot be imported; see above")
-
-// ImportCode is the exit code of a process, and of `setpoint run`, whose files cannot be imported.
-const ImportCode = 3
-
-// undeclared returns why an ended process did not declare.
-func (r *pythonProcess) undeclared() error {
-	if exit, is := errors.AsType[*ExitError](r.err); is && exit.Code == ImportCode {
-		return ErrImport
-	}
-	return r.err
-}
-
 // checkInstance returns an error if another process responds than at the start. Those that do
 // not respond may do so again.
 func (o *Operator) checkInstance(ctx context.Context) error {
@@ -229,7 +213,7 @@ func (o *Operator) checkInstance(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if now.text != o.declaration.text {
+	if now.text != o.text {
 		return fmt.Errorf("the operator at %s has restarted or declares other controllers: start Setpoint again", o.endpoint)
 	}
 	return nil
@@ -241,7 +225,6 @@ type health struct {
 	err  error
 }
 
-// lastHealth returns the last known health of the process.
 func (o *Operator) lastHealth() ([]byte, error) {
 	if h := o.health.Load(); h != nil {
 		return h.body, h.err
@@ -249,12 +232,11 @@ func (o *Operator) lastHealth() ([]byte, error) {
 	return nil, nil
 }
 
-// checkHealth requests the health of the process.
 func (o *Operator) checkHealth(ctx context.Context) {
-	if o.declaration.Health == "" {
+	if o.Health == "" {
 		return
 	}
-	body, err := o.endpoint.get(ctx, o.declaration.Health, checkTimeout, maxHealthBytes)
+	body, err := o.endpoint.get(ctx, o.Health, checkTimeout, maxHealthBytes)
 	if ctx.Err() != nil {
 		return
 	}

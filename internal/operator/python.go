@@ -1,12 +1,14 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -95,10 +97,10 @@ func (p *Python) prepare(ctx context.Context, in folder) (interpreter string, en
 	if interpreter, _, err = FindInterpreter(ctx, p.Interpreter, os.Getenv("VIRTUAL_ENV")); err != nil {
 		return "", nil, err
 	}
-	if err := in.extract(p.Package); err != nil {
-		return "", nil, err
+	if err := os.CopyFS(in.python(), p.Package); err != nil {
+		return "", nil, fmt.Errorf("extract the Python package: %w", err)
 	}
-	if env, err = p.Kubeconfig.env(in.kubeconfig()); err != nil {
+	if env, err = p.Kubeconfig.environment(in.kubeconfig()); err != nil {
 		return "", nil, err
 	}
 	path := in.python()
@@ -114,19 +116,6 @@ const startPackage = `import sys
 if sys.path[:1] == [""]: del sys.path[0]
 import runpy
 runpy.run_module("setpoint", run_name="__main__", alter_sys=True)`
-
-// pythonProcess is a running process.
-type pythonProcess struct {
-	folder       folder
-	removeFolder func()
-	reaper       *process.Reaper
-	// alive is open while the process runs: the process ends when it is closed, however
-	// Setpoint ends.
-	alive *os.File
-	stop  context.CancelFunc
-	ended chan struct{}
-	err   error // Valid when ended is closed.
-}
 
 // start starts the process. To describe an operator is to call none of its handlers.
 func (p *Python) start(ctx context.Context, describe bool) (*pythonProcess, error) {
@@ -155,7 +144,7 @@ func (p *Python) startIn(ctx context.Context, in folder, describe bool) (*python
 	if err != nil {
 		return nil, err
 	}
-	args := append([]string{interpreter, "-c", startPackage, "serve", "--socket", in.socket()}, p.LogFlags...)
+	args := append([]string{interpreter, "-c", startPackage, "serve", "--socket", in.socketPath()}, p.LogFlags...)
 	running := &pythonProcess{folder: in, alive: alive, ended: make(chan struct{})}
 	running.reaper, _ = process.NewReaper() // Without a shell, the end of stdin has to do.
 	command := process.Command{
@@ -175,27 +164,30 @@ func (p *Python) startIn(ctx context.Context, in folder, describe bool) (*python
 	return running, nil
 }
 
-// close stops the process and removes what it needed.
-func (r *pythonProcess) close() {
-	r.stop()
-	<-r.ended
-	_ = r.alive.Close()
-	r.reaper.Close()
-	r.removeFolder()
-}
+// The oldest supported version of Python.
+const minMajor, minMinor = 3, 9
 
-// ExitError is the end of the process of an operator.
-type ExitError struct{ Code int }
-
-// signalCodes is added to a signal in an exit code.
-const signalCodes = 128
-
-func (e *ExitError) Error() string {
-	switch {
-	case e.Code == 0:
-		return "the process of the operator ended, but it should keep running"
-	case e.Code > signalCodes:
-		return fmt.Sprintf("the process of the operator was killed by signal %d", e.Code-signalCodes)
+// FindInterpreter returns the path and the version of the interpreter: the one of the flag, else that of the
+// virtual environment, else python3. It runs it to see its version; the expression is valid in every version of Python.
+func FindInterpreter(ctx context.Context, flag, virtualEnv string) (path, found string, err error) {
+	name := cmp.Or(flag, "python3")
+	if flag == "" && virtualEnv != "" {
+		name = filepath.Join(virtualEnv, "bin", "python3")
 	}
-	return fmt.Sprintf("the process of the operator ended with exit code %d", e.Code)
+	path, err = exec.LookPath(name)
+	if err != nil {
+		return "", "", fmt.Errorf("find Python %d.%d or newer: %w; install it, or use --python-interpreter PATH", minMajor, minMinor, err)
+	}
+	//nolint:gosec // The user chooses the interpreter.
+	output, err := exec.CommandContext(ctx, path, "-c", `import sys; print("Python %d.%d.%d" % sys.version_info[:3])`).CombinedOutput()
+	found = strings.TrimSpace(string(output))
+	var major, minor, micro int
+	if _, scanErr := fmt.Sscanf(found, "Python %d.%d.%d", &major, &minor, &micro); scanErr != nil {
+		return "", "", fmt.Errorf("%s is no Python interpreter (%w): it printed %.80q", path, cmp.Or(err, scanErr), found)
+	}
+	if major < minMajor || major == minMajor && minor < minMinor {
+		return "", "", fmt.Errorf("%s is %s, and operators need Python %d.%d or newer: use --python-interpreter PATH",
+			path, found, minMajor, minMinor)
+	}
+	return path, found, nil
 }

@@ -60,8 +60,8 @@ func TestProcessStops(t *testing.T) {
 	if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("%v, %v", info, err)
 	}
-	if op.Name() != "rates" || len(op.controllers()) != 1 || op.controllers()[0].Name != "rates/rates" {
-		t.Errorf("%s declares %+v", op.Name(), op.controllers())
+	if op.Name != "rates" || len(op.goControllers()) != 1 || op.goControllers()[0].Name != "rates/rates" {
+		t.Errorf("%s declares %+v", op.Name, op.goControllers())
 	}
 	op.Close()
 	if _, err := os.Stat(folder); !errors.Is(err, os.ErrNotExist) {
@@ -86,7 +86,7 @@ func TestEndOfProcessIsAnError(t *testing.T) {
 	op := must.Get(openPython(t.Context(), t, p)).In(t)
 	err := op.Run(t.Context(), func(ctx context.Context) error {
 		var pid int
-		if err := json.Unmarshal([]byte(strings.TrimPrefix(op.Name(), "pid-")), &pid); err != nil {
+		if err := json.Unmarshal([]byte(strings.TrimPrefix(op.Name, "pid-")), &pid); err != nil {
 			return err
 		}
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -132,8 +132,8 @@ func TestDescribe(t *testing.T) {
 	}{{Describe, "described"}, {Open, "run"}} {
 		op := must.Get(c.open(t.Context(), Options{Python: p, Config: &rest.Config{Host: "http://127.0.0.1:1"}, Log: slog.New(slog.DiscardHandler)})).In(t)
 		op.Close()
-		if op.Name() != c.name {
-			t.Errorf("%s, want %s", op.Name(), c.name)
+		if op.Name != c.name {
+			t.Errorf("%s, want %s", op.Name, c.name)
 		}
 	}
 }
@@ -173,7 +173,7 @@ func TestKubeconfigOfContext(t *testing.T) {
 	file := filepath.Join(dir, "config")
 	must.Succeed(t, clientcmd.WriteToFile(*config, file))
 	written := filepath.Join(t.TempDir(), "kubeconfig")
-	env, err := Kubeconfig{File: file, Context: "two"}.env(written)
+	env, err := Kubeconfig{File: file, Context: "two"}.environment(written)
 	if err != nil || !slices.Equal(env, []string{"KUBECONFIG=" + written}) {
 		t.Fatal(env, err)
 	}
@@ -184,10 +184,10 @@ func TestKubeconfigOfContext(t *testing.T) {
 	if info, err := os.Stat(written); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-	if env, err := (Kubeconfig{File: file}).env(written); err != nil || !slices.Equal(env, []string{"KUBECONFIG=" + file}) {
+	if env, err := (Kubeconfig{File: file}).environment(written); err != nil || !slices.Equal(env, []string{"KUBECONFIG=" + file}) {
 		t.Error(env, err)
 	}
-	if env, err := (Kubeconfig{}).env(written); err != nil || env != nil {
+	if env, err := (Kubeconfig{}).environment(written); err != nil || env != nil {
 		t.Error(env, err)
 	}
 }

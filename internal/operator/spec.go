@@ -2,6 +2,7 @@ package operator
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,10 +16,43 @@ import (
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/config/crd"
+	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/schema"
 )
+
+// declaredController is a controller object with selectors beside its spec.
+type declaredController struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Metadata   metadata       `json:"metadata"`
+	Selectors  []Selector     `json:"selectors,omitempty"`
+	Spec       map[string]any `json:"spec"`
+
+	kind          compile.Kind
+	notifications string
+}
+
+// metadata are the fields of an object that a declaration may set.
+type metadata struct {
+	Name        string            `json:"name"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// decodeStrictly refuses unknown and duplicate fields.
+func decodeStrictly(data []byte, into any) error {
+	return errors.Join(object.DecodeStrictly(data, into)...)
+}
+
+func (c *declaredController) asObject(field string, spec map[string]any) (*object.Object, error) {
+	data, err := json.Marshal(map[string]any{"apiVersion": c.APIVersion, "kind": c.Kind, "metadata": c.Metadata, "spec": spec})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", field, err)
+	}
+	return object.Parse(data)
+}
 
 // selectKinds returns the kinds of a selector; field is its path.
 type selectKinds func(field string, s *Selector) ([]object.Kind, error)
@@ -53,8 +87,8 @@ func (c *declaredController) checkSpec(field string) []error {
 		return []error{fmt.Errorf("%s: %w", field, err)}
 	}
 	problems := checkSchema(c.Kind, field+".spec", spec)
-	if controller, is := typed.(*api.HandlerController); is {
-		problems = append(problems, checkHandlers(field+".spec.handlers", controller.Spec.Handlers)...)
+	if handlers, is := typed.(*api.HandlerController); is {
+		problems = append(problems, checkHandlers(field+".spec.handlers", handlers.Spec.Handlers)...)
 	}
 	return problems
 }
@@ -110,6 +144,15 @@ func (c *declaredController) expand(field, base string, kinds selectKinds) (map[
 	return spec, nil
 }
 
+func setKinds(spec map[string]any, kinds []object.Kind, several bool) {
+	delete(spec, "resource")
+	resources := lists.Map(kinds, func(k object.Kind) any { return map[string]any{"apiVersion": k.APIVersion(), "resource": k.Plural} })
+	if spec["resources"] = resources; len(resources) == 1 && !several {
+		spec["resource"] = resources[0]
+		delete(spec, "resources")
+	}
+}
+
 // makeAbsolute makes the URLs of webhooks absolute that are paths of the process.
 func makeAbsolute(value any, base string) {
 	switch value := value.(type) {
@@ -160,15 +203,15 @@ func expandRule(field string, declared any, kinds selectKinds) ([]any, error) {
 	if rule["apiVersion"] != nil || rule["resource"] != nil {
 		return nil, fmt.Errorf("%s: excludes apiVersion and resource", field)
 	}
-	data, err := json.Marshal(selector)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", field, err)
-	}
 	var s Selector
-	if err := decodeStrictly(data, &s); err != nil {
-		return nil, fmt.Errorf("%s: %w", field, err)
+	data, err := json.Marshal(selector)
+	if err == nil {
+		err = decodeStrictly(data, &s)
 	}
-	if err := s.check(); err != nil {
+	if err == nil {
+		err = s.check()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", field, err)
 	}
 	found, err := kinds(field, &s)
@@ -191,7 +234,6 @@ func checkSchema(kind, field string, value map[string]any) []error {
 	return validate.NewSchemaValidator(specified, nil, field, strfmt.Default).Validate(value).Errors
 }
 
-// specSchema returns the schema of the field spec of a kind.
 func specSchema(kind string) (*spec.Schema, error) {
 	for _, text := range crd.All() {
 		asJSON, err := yaml.YAMLToJSON(text)

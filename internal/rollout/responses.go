@@ -96,10 +96,10 @@ func (r *Responses) Problem(now time.Time) string {
 	const remedy = "return the same logicVersion for all objects until the logic changes"
 	switch {
 	case len(r.changes) >= maxChanges && r.latest != r.current:
-		return fmt.Sprintf("logicVersion has changed %d times within an hour, and objects are not reconciled because of further changes: %s", maxChanges, remedy)
+		return fmt.Sprintf("logicVersion has changed %d times within an hour, and objects are not reconciled because of further changes: ",
+			maxChanges) + remedy
 	case !r.mixedSince.IsZero() && now.Sub(r.mixedSince) >= mixedTime:
-		return "responses have had different values of logicVersion for more than " + fmt.Sprintf("%.0f minutes: ", mixedTime.Minutes()) +
-			remedy
+		return fmt.Sprintf("responses have had different values of logicVersion for more than %.0f minutes: ", mixedTime.Minutes()) + remedy
 	}
 	return ""
 }

@@ -99,10 +99,7 @@ func SameStep(a, b *api.RolloutStatus) bool {
 
 // NotStored returns the status of a rollout that does not begin since its version cannot be stored.
 func NotStored(before *api.RolloutStatus, err error) *api.RolloutStatus {
-	s := &api.RolloutStatus{}
-	if before != nil {
-		s = before.DeepCopy()
-	}
+	s := cmp.Or(before, &api.RolloutStatus{}).DeepCopy()
 	s.Blocked = err.Error()
 	s.Message = "blocked: " + s.Blocked
 	return s
@@ -170,7 +167,6 @@ func previousOf(s *api.RolloutStatus) string {
 	return s.Previous
 }
 
-// start returns the status of a rollout that begins.
 func (in *Input) start() *api.RolloutStatus {
 	s := &api.RolloutStatus{From: CompleteVersion(in.Status), To: in.Version, Previous: previousOf(in.Status), RetryAt: in.RetryAt,
 		Since: in.now()}
@@ -373,13 +369,10 @@ func Moved(uid string, position int64) bool { return position >= End || Hash(uid
 
 // after returns the position at which a number of parents have moved. Hashes are sorted.
 func after(hashes []int64, moved int) int64 {
-	switch {
-	case moved <= 0:
+	if moved <= 0 {
 		return 0
-	case moved >= len(hashes):
-		return hashes[len(hashes)-1] + 1
 	}
-	return hashes[moved-1] + 1
+	return hashes[min(moved, len(hashes))-1] + 1
 }
 
 // movedAt returns how many of the parents have moved at a position.

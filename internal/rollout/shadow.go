@@ -51,7 +51,6 @@ func UnderWay(s *api.RolloutStatus) bool {
 // maxExamples is how many differences a status has.
 const maxExamples = 5
 
-// add adds what is known of other parents.
 func (s *Shadow) add(other *Shadow) {
 	s.Compared += other.Compared
 	s.Different += other.Different
@@ -107,7 +106,6 @@ func (s *Shadow) deletions() string {
 	return strings.Join(all, ", ")
 }
 
-// status returns what is stored of it.
 func (s *Shadow) status() *api.RolloutShadowStatus {
 	return &api.RolloutShadowStatus{
 		Compared: int32(s.Compared), Different: int32(s.Different), Failed: int32(s.Failed), Retrying: int32(s.Retrying),
@@ -159,7 +157,6 @@ func (in *Input) shadowBlocked() string {
 	return ""
 }
 
-// firstStep begins the first step.
 func (in *Input) firstStep(s *api.RolloutStatus) {
 	s.Phase, s.Step, s.Percent, s.Since, s.PausedSince, s.Blocked = api.RolloutStepping, 1, Steps(in.Spec)[0].Percent, in.now(), nil, ""
 	in.count(s)

@@ -45,7 +45,6 @@ func deadline(timeout time.Duration) time.Time {
 // The members around a response, which may be large: it is neither parsed nor copied here.
 const beforeResponse, afterResponse = `{"response":`, "}"
 
-// line returns the output as a line.
 func (r *Output) line() []byte {
 	if r.Response != nil {
 		line := make([]byte, 0, len(r.Response)+len(beforeResponse)+len(afterResponse)+1)

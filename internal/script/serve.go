@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"strings"
+	"syscall"
 )
 
 // Server is the main loop of a child.
@@ -37,6 +39,16 @@ func (s *Server) Serve() error {
 	}
 	go passLines(reader, lines)
 	return s.serve(func() ([]byte, error) { return <-lines, nil }, out)
+}
+
+// openStream makes a pipe one that Go's poller watches: waiting for it takes no thread, so that the end of stdin is seen while
+// code runs in a loop without end.
+func openStream(f *os.File) (*os.File, error) {
+	fd := int(f.Fd())
+	if err := syscall.SetNonblock(fd, true); err != nil {
+		return nil, fmt.Errorf("open %s: %w", f.Name(), err)
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
 // serve loads the code and makes calls. next returns io.EOF at the end.
@@ -81,7 +93,6 @@ func (s *Server) load(next func() ([]byte, error), out io.Writer) (Program, erro
 	return program, err
 }
 
-// readCall reads the two lines of a call.
 func readCall(next func() ([]byte, error)) (c Call, err error) {
 	line, err := next()
 	if err != nil {
@@ -95,7 +106,6 @@ func readCall(next func() ([]byte, error)) (c Call, err error) {
 	return Call{Function: header.Function, Request: request, Time: header.Time, Seed: header.Seed, Deadline: deadline(header.Timeout)}, err
 }
 
-// makeCall makes a call and writes its result.
 func makeCall(program Program, c *Call, out io.Writer) error {
 	log := &callLog{out: out}
 	c.Log = log.line
@@ -128,4 +138,38 @@ func passLines(in *bufio.Reader, lines chan<- []byte) {
 		}
 		lines <- line[:len(line)-1]
 	}
+}
+
+const (
+	// maxLogLines and maxLogLine limit what one call logs.
+	maxLogLines = 100
+	maxLogLine  = 4 << 10
+)
+
+// callLog writes the log lines of one call.
+type callLog struct {
+	out   io.Writer
+	lines int
+}
+
+func (l *callLog) line(text string) {
+	l.lines++
+	if l.lines <= maxLogLines {
+		l.write(text)
+	}
+}
+
+// end reports lines that were left out.
+func (l *callLog) end() {
+	if more := l.lines - maxLogLines; more > 0 {
+		l.write(fmt.Sprintf("%d more lines; a call may log %d", more, maxLogLines))
+	}
+}
+
+// write ignores errors: the response has the same one.
+func (l *callLog) write(text string) {
+	if len(text) > maxLogLine {
+		text = strings.ToValidUTF8(text[:maxLogLine], "") + "…"
+	}
+	_, _ = l.out.Write((&Output{Log: &text}).line())
 }

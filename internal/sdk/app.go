@@ -27,6 +27,8 @@ import (
 
 // App is the controllers of one program and how they run.
 type App struct {
+	problems
+
 	name        string
 	crds        kinds.CRDs
 	controllers []*Controller
@@ -35,7 +37,6 @@ type App struct {
 	// healthChecks and readyChecks are those of the program, and metrics has its metrics.
 	healthChecks, readyChecks checks
 	metrics                   *serving.Metrics
-	problems                  []error
 	kinds                     func() *kinds.Kinds
 	log                       *slog.Logger
 	// calls are those of functions that have not returned.
@@ -69,9 +70,7 @@ func NewApp(name string) *App {
 // InstallCRDs adds CustomResourceDefinitions as YAML or JSON; one text may hold several.
 func (a *App) InstallCRDs(texts ...[]byte) {
 	for _, text := range texts {
-		if err := a.crds.Add(text); err != nil {
-			a.problems = append(a.problems, err)
-		}
+		a.add(a.crds.Add(text))
 	}
 }
 
@@ -94,12 +93,12 @@ func (a *App) OnStop(fn func(context.Context) error) { a.stops = append(a.stops,
 
 // AddHealthCheck adds a check to /healthz.
 func (a *App) AddHealthCheck(name string, check func(context.Context) error) {
-	a.addProblems(a.healthChecks.add("AddHealthCheck", name, check))
+	a.problems = append(a.problems, a.healthChecks.add("AddHealthCheck", name, check)...)
 }
 
 // AddReadyCheck adds a check to /readyz.
 func (a *App) AddReadyCheck(name string, check func(context.Context) error) {
-	a.addProblems(a.readyChecks.add("AddReadyCheck", name, check))
+	a.problems = append(a.problems, a.readyChecks.add("AddReadyCheck", name, check)...)
 }
 
 // Metrics returns what /metrics serves.
@@ -116,39 +115,23 @@ type dashboardWithFlags interface {
 // exports no type of this program's internals.
 func (a *App) UseDashboard(d any) {
 	served, is := d.(dashboardWithFlags)
-	if !is && d != nil {
-		a.AddProblem("UseDashboard: must be a *dashboard.Options, not a %T", d)
-		return
-	}
+	a.when(!is && d != nil, "UseDashboard: must be a *dashboard.Options, not a %T", d)
 	a.dashboard = served
 }
 
-func (a *App) addProblems(problems []error) { a.problems = append(a.problems, problems...) }
-
-// AddProblem adds what is wrong with the app, which Run reports.
-func (a *App) AddProblem(format string, args ...any) {
-	a.problems = append(a.problems, fmt.Errorf(format, args...))
-}
-
-// check returns all problems of the app.
 func (a *App) check() error {
-	problems := append([]error(nil), a.problems...)
-	if len(a.controllers) == 0 {
-		problems = append(problems, errors.New("the app has no controllers: use setpoint.For or setpoint.Compose"))
-	}
+	p := slices.Clone(a.problems)
+	p.when(len(a.controllers) == 0, "the app has no controllers: use setpoint.For or setpoint.Compose")
 	for _, c := range a.controllers {
-		problems = append(problems, c.check()...)
+		p = append(p, c.check()...)
 	}
 	a.deriveNames()
 	named := map[string]bool{}
 	for _, c := range a.controllers {
-		name := c.name()
-		if named[name] {
-			problems = append(problems, fmt.Errorf("two controllers are named %s: rename one with setpoint.Name", name))
-		}
-		named[name] = true
+		p.when(named[c.name()], "two controllers are named %s: rename one with setpoint.Name", c.name())
+		named[c.name()] = true
 	}
-	return errors.Join(problems...)
+	return errors.Join(p...)
 }
 
 // deriveNames renames controllers that write no metadata to objects when another
@@ -209,7 +192,6 @@ type inFlightCall struct {
 
 func (w *inFlightCall) String() string { return w.role + " " + w.function + " of " + w.object() }
 
-// track tracks a call until end is called.
 func (u *inFlight) track(w *inFlightCall) (end func()) {
 	u.calls.Store(w, nil)
 	return func() { u.calls.Delete(w) }

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"time"
 
@@ -189,9 +190,7 @@ func (c *Call) complete(data []byte, k kinds.Kind, opts ApplyOptions) ([]byte, e
 	if !is {
 		metadata = map[string]any{}
 	}
-	for _, name := range serverFields {
-		delete(metadata, name)
-	}
+	maps.DeleteFunc(metadata, func(name string, _ any) bool { return slices.Contains(serverFields, name) })
 	if name, _ := metadata["name"].(string); name == "" {
 		prefix, _ := metadata["generateName"].(string)
 		metadata["name"] = c.generateName(prefix, k)
@@ -326,7 +325,13 @@ func (c *Call) DeleteSelected(verb string, obj any, d hook.Deletion) {
 }
 
 func (c *Call) addDeletion(verb string, o any, d hook.Deletion) {
-	k, err := c.deletable(verb, o, d)
+	k, err := pods(), error(nil)
+	switch {
+	case !d.Evict:
+		k, err = c.checkDeclared(o, verb, c.controller.deletes)
+	case !c.controller.evicts:
+		err = fmt.Errorf("%s: declare it with Evicts", verb)
+	}
 	if err != nil {
 		c.Fail("%w", err)
 		return
@@ -336,17 +341,6 @@ func (c *Call) addDeletion(verb string, o any, d hook.Deletion) {
 		d.Namespace = named.Namespace
 	}
 	c.Output.Delete = append(c.Output.Delete, d)
-}
-
-// deletable returns the kind of an object that may be deleted or evicted.
-func (c *Call) deletable(verb string, o any, d hook.Deletion) (kinds.Kind, error) {
-	if !d.Evict {
-		return c.checkDeclared(o, verb, c.controller.deletes)
-	}
-	if !c.controller.evicts {
-		return kinds.Kind{}, fmt.Errorf("%s: declare it with Evicts", verb)
-	}
-	return pods(), nil
 }
 
 // KindOf returns the kind of an object.
@@ -374,18 +368,23 @@ func Permanentf(format string, args ...any) error {
 	return &hook.TerminalError{Err: fmt.Errorf(format, args...)}
 }
 
-// readGroups fills a slice with the objects of its kind.
 func (c *Controller) readGroups(groups []hook.Group, into any, owned bool) error {
 	slice, err := sliceIn(into)
 	if err != nil {
 		return err
 	}
-	wanted, err := c.kindOfType(slice.Type().Elem(), owned)
-	if err != nil {
-		return err
+	var wanted kinds.Kind // Zero for any.
+	if t := slice.Type().Elem(); !kinds.IsAny(t) {
+		if wanted, err = c.app.kinds().OfType(t); err != nil {
+			return err
+		}
+		if owned && !kinds.Contains(c.owns, wanted) {
+			return fmt.Errorf("declare %s with Owns", wanted)
+		}
 	}
 	for _, group := range groups {
-		if wanted != nil && *wanted != (kinds.Kind{APIVersion: group.APIVersion, Name: group.Kind}).Group() {
+		is := kinds.Kind{APIVersion: group.APIVersion, Name: group.Kind}
+		if wanted != (kinds.Kind{}) && wanted.Group() != is.Group() {
 			continue
 		}
 		if err := fill(slice, group); err != nil {
@@ -405,7 +404,6 @@ func sliceIn(into any) (reflect.Value, error) {
 	return pointer.Elem(), nil
 }
 
-// fill appends objects to a slice.
 func fill(slice reflect.Value, group hook.Group) error {
 	for _, entry := range group.Objects {
 		one := reflect.New(slice.Type().Elem())
@@ -415,21 +413,4 @@ func fill(slice reflect.Value, group hook.Group) error {
 		slice.Set(reflect.Append(slice, one.Elem()))
 	}
 	return nil
-}
-
-// kindOfType returns the kind of a type; nil for a type of any kind. That of owned objects
-// must be declared by Owns.
-func (c *Controller) kindOfType(t reflect.Type, owned bool) (*object.GroupKind, error) {
-	if kinds.IsAny(t) {
-		return nil, nil //nolint:nilnil // Documented.
-	}
-	k, err := c.app.kinds().OfType(t)
-	if err != nil {
-		return nil, err
-	}
-	if owned && !kinds.Contains(c.owns, k) {
-		return nil, fmt.Errorf("declare %s with Owns", k)
-	}
-	group := k.Group()
-	return &group, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -26,23 +27,15 @@ type namedCheck struct {
 type checks []*namedCheck
 
 // add returns what is wrong with a check. The method is for messages.
-func (c *checks) add(method, name string, check func(context.Context) error) (problems []error) {
-	if name == "" {
-		problems = append(problems, fmt.Errorf("%s: the name is empty", method))
-	}
-	if check == nil {
-		problems = append(problems, fmt.Errorf("%s(%q): the function is nil", method, name))
-	}
-	for _, other := range *c {
-		if other.name == name {
-			problems = append(problems, fmt.Errorf("%s(%q): another check has this name", method, name))
-		}
-	}
+func (c *checks) add(method, name string, check func(context.Context) error) (p problems) {
+	p.when(name == "", "%s: the name is empty", method)
+	p.when(check == nil, "%s(%q): the function is nil", method, name)
+	p.when(slices.ContainsFunc(*c, func(other *namedCheck) bool { return other.name == name }),
+		"%s(%q): another check has this name", method, name)
 	*c = append(*c, &namedCheck{name: name, check: check})
-	return problems
+	return p
 }
 
-// run returns the errors of all checks.
 func (c checks) run() error {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 	defer cancel()
@@ -50,13 +43,12 @@ func (c checks) run() error {
 	for i, one := range c {
 		results[i] = one.start()
 	}
-	var problems []error
+	var p problems
 	for i, one := range c {
-		if err := await(ctx, results[i]); err != nil {
-			problems = append(problems, fmt.Errorf("check %s: %w", one.name, err))
-		}
+		err := await(ctx, results[i])
+		p.when(err != nil, "check %s: %w", one.name, err)
 	}
-	return errors.Join(problems...)
+	return errors.Join(p...)
 }
 
 // start calls the check, unless a call is under way.

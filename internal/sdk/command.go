@@ -79,7 +79,6 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// program is the name of the executable.
 func program() string { return filepath.Base(os.Args[0]) }
 
 func (l *CommandLine) parse(args []string, stdout io.Writer) (command, error) {
@@ -159,7 +158,6 @@ func (l *CommandLine) printRBAC(ctx context.Context, f *runFlags, o Options, std
 	return err
 }
 
-// uninstall removes what the app left in a cluster.
 func (l *CommandLine) uninstall(ctx context.Context, f *runFlags, o Options, stdout io.Writer) error {
 	return l.app.Uninstall(ctx, o, uninstall.Options{DryRun: f.dryRun, Report: func(line string) { fmt.Fprintln(stdout, line) }})
 }
@@ -196,7 +194,6 @@ func (f *runFlags) register(a *App, set *flag.FlagSet) {
 	}
 }
 
-// options returns the options that the flags set.
 func (f *runFlags) options(stderr io.Writer) (Options, error) {
 	if err := f.Check(); err != nil {
 		return Options{}, usageError{err}

@@ -47,12 +47,6 @@ type RelatedRule struct {
 	Names                   []string
 }
 
-// The names of the functions of a Composer.
-const (
-	nameSync     = "sync"
-	nameFinalize = "finalize"
-)
-
 // NewComposer adds a Composer of a kind of parent to an app.
 func NewComposer(app *App, goType reflect.Type) *Composer {
 	c := &Composer{Guard: plan.DefaultDeletionLimit()}
@@ -81,26 +75,20 @@ func (c *Composer) SetCustomize(fn customizeFunc, objs []any) {
 
 // SetResync sets how often each parent is synced at least.
 func (c *Composer) SetResync(every time.Duration) {
-	if every <= 0 {
-		c.app.AddProblem("Resync(%s): must be greater than zero", every)
-	}
+	c.app.when(every <= 0, "Resync(%s): must be greater than zero", every)
 	c.resync = every
 }
 
 // GuardDeletions sets the limits of the guard.
 func (c *Composer) GuardDeletions(maxDeletions, maxPercent int) {
-	if maxDeletions < 0 || maxPercent < 0 || maxPercent > 100 {
-		c.app.AddProblem("GuardDeletions(%d, %d): maxDeletions must not be negative, and maxPercent must be 0 to 100",
-			maxDeletions, maxPercent)
-	}
+	c.app.when(maxDeletions < 0 || maxPercent < 0 || maxPercent > 100,
+		"GuardDeletions(%d, %d): maxDeletions must not be negative, and maxPercent must be 0 to 100", maxDeletions, maxPercent)
 	c.Guard = &plan.DeletionLimit{MaxDeletions: maxDeletions, MaxPercent: maxPercent}
 }
 
 // OwnsBy declares a kind of children by an object of it, and how they are updated.
 func (c *Composer) OwnsBy(rule plan.Rule, obj any) {
-	if rule.MaxUnavailable < 0 {
-		c.app.AddProblem("Owns(%T): MaxUnavailable must not be negative", obj)
-	}
+	c.app.when(rule.MaxUnavailable < 0, "Owns(%T): MaxUnavailable must not be negative", obj)
 	c.rules = append(c.rules, rule)
 	c.Owns(obj)
 }
@@ -108,9 +96,9 @@ func (c *Composer) OwnsBy(rule plan.Rule, obj any) {
 func (c *Composer) stateless() bool { return false }
 
 func (c *Composer) functions() []namedFunction {
-	all := []namedFunction{{nameSync, c.sync}}
+	all := []namedFunction{{"sync", c.sync}}
 	if c.finalize != nil {
-		all = append(all, namedFunction{nameFinalize, c.finalize})
+		all = append(all, namedFunction{"finalize", c.finalize})
 	}
 	return all
 }
@@ -126,8 +114,7 @@ func (c *Composer) checkFunctions() []error {
 	return p.of(c.name())
 }
 
-// compile returns the program of the functions, or one for each namespace of a limited
-// app.
+// compile returns the program of the functions, or one for each namespace of a limited app.
 func (c *Composer) compile(ctx context.Context, env compile.Environment) (*compile.Compiled, error) {
 	found, err := c.resolveResources(ctx, env)
 	if err != nil {

@@ -10,10 +10,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -46,7 +48,7 @@ type Controller struct {
 	isRelated bool
 	// pending are declarations to resolve when the kinds of the app are known.
 	pending  []pendingKind
-	problems []error
+	problems problems
 	logic    logic
 	// indexes are those of the kind, and watches fill them.
 	indexes []indexer
@@ -70,6 +72,32 @@ type namedFunction struct {
 	function any
 }
 
+// relatedKind is a kind of related objects, with the function of Watches.
+type relatedKind struct {
+	of *Controller
+	// handledBy returns the handled objects of a related one.
+	handledBy func(*object.Object) ([]types.NamespacedName, error)
+}
+
+// mapObject returns the handled objects of a related one. A panic of the function is an error.
+func (k relatedKind) mapObject(o *object.Object) (names []types.NamespacedName, err error) {
+	err = failure.Recover("the function of Watches", func() (err error) {
+		names, err = k.handledBy(o)
+		return err
+	})
+	return names, err
+}
+
+// mapAndLog is mapObject in a cluster.
+func (k relatedKind) mapAndLog(o *object.Object) []types.NamespacedName {
+	names, err := k.mapObject(o)
+	if err != nil {
+		stack, _ := failure.PanicStack(err)
+		k.of.app.logger().Error("related object not mapped", "object", o.Ref().String(), "error", failure.OneLine(err), "stack", stack)
+	}
+	return names
+}
+
 // pendingKind is a kind declared by an object, and the list to add it to.
 type pendingKind struct {
 	verb string
@@ -77,7 +105,6 @@ type pendingKind struct {
 	list *[]kinds.Kind
 }
 
-// register adds the controller to an app.
 func (c *Controller) register(app *App, goType reflect.Type, l logic) {
 	c.app, c.goType, c.logic = app, goType, l
 	app.controllers = append(app.controllers, c)
@@ -114,19 +141,17 @@ func (c *Controller) declare(verb string, to *[]kinds.Kind, objs []any) {
 	}
 }
 
-// resolveKinds resolves the declared kinds.
 func (c *Controller) resolveKinds() {
 	known := c.app.kinds()
 	if c.Kind == (kinds.Kind{}) {
 		var err error
-		if c.Kind, err = known.OfType(c.goType); err != nil {
-			c.problems = append(c.problems, err)
-		}
+		c.Kind, err = known.OfType(c.goType)
+		c.problems.add(err)
 	}
 	for _, p := range c.pending {
 		k, err := known.Of(p.obj)
 		if err != nil {
-			c.problems = append(c.problems, fmt.Errorf("%s: %w", p.verb, err))
+			c.problems.AddProblem("%s: %w", p.verb, err)
 			continue
 		}
 		*p.list = append(*p.list, k)
@@ -171,7 +196,8 @@ func (c *Controller) markerName() string {
 }
 
 // The names of the controller on objects.
-func (c *Controller) finalizer() string    { return "setpoint.dev/" + c.markerName() }
+func (c *Controller) finalizer() string { return "setpoint.dev/" + c.markerName() }
+
 func (c *Controller) fieldManager() string { return "setpoint-" + c.app.name + "-" + c.shortName() }
 
 func (c *Controller) check() []error {
@@ -188,8 +214,13 @@ func (c *Controller) check() []error {
 	return append(append(all, p.of(c.name())...), c.logic.checkFunctions()...)
 }
 
-// problems are what is wrong with an app.
+// problems are what is wrong with an app, which Run reports.
 type problems []error
+
+// AddProblem adds what is wrong.
+func (p *problems) AddProblem(format string, args ...any) {
+	*p = append(*p, fmt.Errorf(format, args...))
+}
 
 func (p *problems) add(err error) {
 	if err != nil {
@@ -199,7 +230,7 @@ func (p *problems) add(err error) {
 
 func (p *problems) when(wrong bool, format string, args ...any) {
 	if wrong {
-		*p = append(*p, fmt.Errorf(format, args...))
+		p.AddProblem(format, args...)
 	}
 }
 
@@ -238,12 +269,9 @@ func (c *Controller) namespacesFor(handled object.Resource) []string {
 
 // checkOnce reports a function that is nil or set twice.
 func (c *Controller) checkOnce(verb string, isSet, isNil bool) {
-	if isSet || isNil {
-		c.problems = append(c.problems, fmt.Errorf("%s: set one function, which must not be nil", verb))
-	}
+	c.problems.when(isSet || isNil, "%s: set one function, which must not be nil", verb)
 }
 
-// validateName checks the name of a handler or an admission webhook.
 func validateName(name string) error {
 	if len(validation.IsDNS1123Label(name)) > 0 {
 		return errors.New("the name must be lower-case letters, digits and dashes, at most 63")

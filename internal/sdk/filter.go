@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -51,9 +53,7 @@ func (h *Handler) filterSelector(option, selector string, of func(now *object.Ob
 // FilterValue limits the handler to objects in which a field has a value.
 func (h *Handler) FilterValue(path string, value any) {
 	want, err := canonical(value)
-	if err != nil {
-		h.AddProblem("FieldIs(%q): %w", path, err)
-	}
+	h.when(err != nil, "FieldIs(%q): %w", path, err)
 	h.filterField(path, func(now []byte) bool {
 		got, err := canonical(json.RawMessage(orNull(now)))
 		return err == nil && reflect.DeepEqual(got, want)
@@ -90,21 +90,12 @@ func (h *Handler) filterField(path string, match func(now []byte) bool) {
 
 // predicate joins the filters and the predicates of the handler, in this order; nil if there are none.
 func (h *Handler) predicate() func(old, now *object.Object) bool {
-	if len(h.filters)+len(h.predicates) == 0 {
+	all := slices.Concat(h.filters, lists.Map(h.predicates, func(p predicate) filter { return p.matches }))
+	if len(all) == 0 {
 		return nil
 	}
 	return func(old, now *object.Object) bool {
-		for _, matches := range h.filters {
-			if !matches(old, now) {
-				return false
-			}
-		}
-		for _, one := range h.predicates {
-			if !one.matches(old, now) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(all, func(matches filter) bool { return !matches(old, now) })
 	}
 }
 

@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -60,9 +61,7 @@ func (h *Handlers) Memory(uid string, typed reflect.Type, fresh func() any) any 
 
 // Watch calls the handlers of OnRelated for the objects that the function returns for a related one.
 func (h *Handlers) Watch(related *Handlers, handledBy func(*object.Object) ([]types.NamespacedName, error)) {
-	if related.app != h.app {
-		h.app.AddProblem("Watches: the related kind is of another app")
-	}
+	h.app.when(related.app != h.app, "Watches: the related kind is of another app")
 	related.isRelated = true
 	h.related = append(h.related, relatedKind{&related.Controller, handledBy})
 }
@@ -87,7 +86,6 @@ func (h *Handlers) checkFunctions() []error {
 	return p
 }
 
-// checkHandler returns all problems of a handler.
 func (h *Handlers) checkHandler(one *Handler) []error {
 	p := problems(one.check(&h.Controller))
 	first := slices.IndexFunc(h.handlers, func(other *Handler) bool { return other.Name == one.Name })
@@ -186,7 +184,7 @@ func (h *Handlers) handlerProgram(ctx context.Context, found *resolvedResources,
 		Name: h.name(), Resource: found.resource, Labels: h.Labels, Fields: h.Fields,
 		Namespaces: h.namespacesFor(found.resource), Owns: found.owns, Writes: found.writes, Reads: found.reads,
 		HandledAnnotation: lasthandled.AnnotationPrefix + h.markerName(), Finalizer: h.finalizer(), Manager: h.fieldManager(),
-		Workers:    h.Workers,
+		Workers:    cmp.Or(h.Workers, env.Workers),
 		Conditions: known.StatusHas(h.Kind, "conditions"),
 	}
 	records := known.StatusHas(h.Kind, lasthandled.StatusField)
@@ -210,10 +208,7 @@ func (h *Handlers) handlerProgram(ctx context.Context, found *resolvedResources,
 			Resource: resource, Namespaces: k.of.namespacesFor(resource), Labels: k.of.Labels, Fields: k.of.Fields, Map: k.mapAndLog,
 		})
 	}
-	if program.Workers == 0 {
-		program.Workers = env.Workers
-	}
-	program.Handlers = append(program.Handlers, lists.Map(h.handlers, (*Handler).program)...)
+	program.Handlers = lists.Map(h.handlers, (*Handler).program)
 	return program, nil
 }
 
@@ -252,6 +247,8 @@ func (h *Handlers) startWatches(from *cache.Cache, p *loop.Program) (end func(),
 
 // Handler is one handler: a function, its options, and when to call it.
 type Handler struct {
+	problems
+
 	Name string
 	// Spec is the handler as the program has it.
 	Spec trigger.Handler
@@ -266,7 +263,6 @@ type Handler struct {
 	comparedFields [][]string
 	// optionReasons are the reasons that options require.
 	optionReasons map[string]hook.Reason
-	problems      []error
 }
 
 // Handle calls the function. It implements hook.Handler.
@@ -287,21 +283,13 @@ func (h *Handler) Changes(old, now json.RawMessage) ([]hook.FieldChange, error) 
 	return h.Spec.Changes(was, is), nil
 }
 
-// program returns the handler as the program has it.
 func (h *Handler) program() trigger.Handler {
 	p := h.Spec
 	p.Name, p.When = h.Name, h.predicate()
-	if h.Daemon != nil {
-		p.Daemon = h.Daemon
-	} else {
+	if p.Daemon = h.Daemon; p.Daemon == nil {
 		p.Do = h
 	}
 	return p
-}
-
-// AddProblem adds what is wrong with the options.
-func (h *Handler) AddProblem(format string, args ...any) {
-	h.problems = append(h.problems, fmt.Errorf(format, args...))
 }
 
 // AddReason calls the handler for a reason.
@@ -314,9 +302,7 @@ func (h *Handler) AddReason(reason hook.Reason) {
 // SetSchedule calls the handler on a cron schedule.
 func (h *Handler) SetSchedule(cron string) {
 	parsed, err := schedule.Parse(cron)
-	if err != nil {
-		h.AddProblem("Schedule: %w", err)
-	}
+	h.when(err != nil, "Schedule: %w", err)
 	h.Spec.Schedule = parsed
 }
 
@@ -325,7 +311,7 @@ func (h *Handler) RequireReason(option string, reason hook.Reason) { h.optionRea
 
 // SetRetries limits the retries; 0 means none.
 func (h *Handler) SetRetries(n int) {
-	h.checkNotNegative("Retries", n < 0)
+	h.when(n < 0, "Retries: must not be negative")
 	if n == 0 {
 		n = -1 // Zero is no limit in the program.
 	}
@@ -336,16 +322,13 @@ func (h *Handler) SetRetries(n int) {
 func (h *Handler) SetBackoff(first, most time.Duration) {
 	h.SetDuration("Backoff", &h.Spec.Backoff, first)
 	h.SetDuration("Backoff", &h.Spec.MaxBackoff, most)
-	if most < first {
-		h.AddProblem("Backoff(%s, %s): the maximum is shorter than the initial delay", first, most)
-	}
+	h.when(most < first, "Backoff(%s, %s): the maximum is shorter than the initial delay", first, most)
 }
 
 // AddFormerName adds a name that the handler had.
 func (h *Handler) AddFormerName(name string) {
-	if err := validateName(name); err != nil {
-		h.AddProblem("FormerName(%q): %w", name, err)
-	}
+	err := validateName(name)
+	h.when(err != nil, "FormerName(%q): %w", name, err)
 	h.Spec.FormerNames = append(h.Spec.FormerNames, name)
 }
 
@@ -363,22 +346,14 @@ func (h *Handler) WatchFields(paths ...string) {
 
 // SetPositive is SetDuration for an option that must not be zero either.
 func (h *Handler) SetPositive(option string, field *time.Duration, d time.Duration) {
-	if d <= 0 {
-		h.AddProblem("%s(%s): must be greater than zero", option, d)
-	}
+	h.when(d <= 0, "%s(%s): must be greater than zero", option, d)
 	*field = d
 }
 
 // SetDuration sets a field of the Spec to the value of an option.
 func (h *Handler) SetDuration(option string, field *time.Duration, d time.Duration) {
-	h.checkNotNegative(option, d < 0)
+	h.when(d < 0, "%s: must not be negative", option)
 	*field = d
-}
-
-func (h *Handler) checkNotNegative(option string, negative bool) {
-	if negative {
-		h.AddProblem("%s: must not be negative", option)
-	}
 }
 
 func (h *Handler) hasReason(reason hook.Reason) bool {
@@ -389,7 +364,7 @@ func (h *Handler) hasReason(reason hook.Reason) bool {
 }
 
 func (h *Handler) check(c *Controller) []error {
-	p := problems(slices.Clone(h.problems))
+	p := slices.Clone(h.problems)
 	p.add(validateName(h.Name))
 	for _, option := range slices.Sorted(maps.Keys(h.optionReasons)) {
 		reason := h.optionReasons[option]

@@ -39,18 +39,13 @@ func (a *App) Requires(rules ...rbacv1.PolicyRule) { a.required = append(a.requi
 // Binds declares the roles that bindings of the program may refer to; without names any.
 func (a *App) Binds(kind string, names ...string) {
 	plural := map[string]string{"Role": "roles", "ClusterRole": "clusterroles"}[kind]
-	switch {
-	case plural == "":
-		a.AddProblem("Binds(%q): the kind must be Role or ClusterRole", kind)
-	case slices.Contains(names, ""):
-		a.AddProblem("Binds(%q): a name is empty", kind)
-	}
+	a.when(plural == "", "Binds(%q): the kind must be Role or ClusterRole", kind)
+	a.when(plural != "" && slices.Contains(names, ""), "Binds(%q): a name is empty", kind)
 	a.bound = append(a.bound, rbacv1.PolicyRule{
 		APIGroups: []string{rbacv1.GroupName}, Resources: []string{plural}, Verbs: []string{"bind"}, ResourceNames: names,
 	})
 }
 
-// addRequired adds the permissions of Requires and Binds.
 func (a *App) addRequired(grants []rbac.NamespaceRules, namespaces []string) []rbac.NamespaceRules {
 	grants = rbac.AddRules(grants, "", declared(a.required)...)
 	if len(namespaces) == 0 || a.writesRBAC("ClusterRoleBinding") {
@@ -62,7 +57,6 @@ func (a *App) addRequired(grants []rbac.NamespaceRules, namespaces []string) []r
 	return grants
 }
 
-// declared returns rules of Requires and Binds.
 func declared(rules []rbacv1.PolicyRule) []rbac.Rule {
 	return lists.Map(rules, func(rule rbacv1.PolicyRule) rbac.Rule {
 		return rbac.Rule{PolicyRule: rule, Comment: "declared by the program"}

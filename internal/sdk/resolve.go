@@ -20,11 +20,10 @@ type resolvedResources struct {
 
 func (c *Controller) resolveResources(ctx context.Context, env compile.Environment) (resolvedResources, error) {
 	var f resolvedResources
-	resource, err := resolve(ctx, env, c.Kind)
-	if err != nil {
+	var err error
+	if f.resource, err = resolve(ctx, env, c.Kind); err != nil {
 		return f, err
 	}
-	f.resource = resource
 	if f.owns, err = resolveAll(ctx, env, c.owns); err != nil {
 		return f, err
 	}
@@ -63,7 +62,7 @@ func resolve(ctx context.Context, env compile.Environment, k kinds.Kind) (object
 // resolveUsed is resolve for a kind that the controller can do without once it has run with it.
 func resolveUsed(ctx context.Context, env compile.Environment, k kinds.Kind) (object.Resource, error) {
 	resource, err := resolve(ctx, env, k)
-	if known, was := env.Unserved(err, k.APIVersion, k.Name); was {
+	if known, was := env.ServedBefore(err, k.APIVersion, k.Name); was {
 		return known, nil
 	}
 	return resource, err

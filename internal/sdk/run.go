@@ -157,23 +157,17 @@ func (a *App) runLifecycle(ctx context.Context, work func() error) (err error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 		defer cancel()
 		for _, stop := range a.stops {
-			err = errors.Join(err, wrapStage("stop", stop(ctx)))
+			if failed := stop(ctx); failed != nil {
+				err = errors.Join(err, fmt.Errorf("stop: %w", failed))
+			}
 		}
 	}()
 	for _, start := range a.starts {
 		if err := start(ctx); err != nil {
-			return wrapStage("start", err)
+			return fmt.Errorf("start: %w", err)
 		}
 	}
 	return work()
-}
-
-// wrapStage adds the stage to an error; nil stays nil.
-func wrapStage(when string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", when, err)
 }
 
 // callWhenReady calls a function, unless it is nil, when ready is closed.

@@ -18,6 +18,8 @@ import (
 
 // Webhook is one admission webhook: a function and its options.
 type Webhook struct {
+	problems
+
 	// Spec is the webhook as the program has it.
 	Spec admission.Webhook
 	// Admitter calls the function.
@@ -32,7 +34,6 @@ type Webhook struct {
 	// verb is Mutate or Validate.
 	verb, name string
 	operations []hook.Operation
-	problems   []error
 }
 
 // NewWebhook returns the admission webhook of Mutate or Validate.
@@ -43,11 +44,6 @@ func NewWebhook(verb, name string) *Webhook {
 	}}
 }
 
-// AddProblem adds what is wrong with the options.
-func (w *Webhook) AddProblem(format string, args ...any) {
-	w.problems = append(w.problems, fmt.Errorf(format, args...))
-}
-
 // AddOperations adds operations to review.
 func (w *Webhook) AddOperations(operations ...hook.Operation) {
 	w.operations = lists.Union(w.operations, operations)
@@ -55,18 +51,14 @@ func (w *Webhook) AddOperations(operations ...hook.Operation) {
 
 // SetTimeout accepts what the API server accepts.
 func (w *Webhook) SetTimeout(d time.Duration) {
-	if d < time.Second || d > 30*time.Second || d%time.Second != 0 {
-		w.AddProblem("Timeout(%s): must be whole seconds, 1s to 30s", d)
-	}
+	w.when(d < time.Second || d > 30*time.Second || d%time.Second != 0, "Timeout(%s): must be whole seconds, 1s to 30s", d)
 	w.Spec.Timeout = d
 }
 
 // Reinvoke calls a mutating function again when a later webhook changed the object.
 func (w *Webhook) Reinvoke() {
 	w.Spec.Reinvoke = true
-	if !w.Spec.Mutates {
-		w.AddProblem("Reinvoke: requires Mutate")
-	}
+	w.when(!w.Spec.Mutates, "Reinvoke: requires Mutate")
 }
 
 func (w *Webhook) effectiveOperations() []hook.Operation {
@@ -101,11 +93,10 @@ func (w *Webhook) webhook(c *Controller, of object.Resource) admission.Webhook {
 }
 
 func (w *Webhook) check(c *Controller) []error {
-	p := problems(slices.Clone(w.problems))
+	p := slices.Clone(w.problems)
+	known := []hook.Operation{hook.OperationCreate, hook.OperationUpdate, hook.OperationDelete, hook.OperationConnect}
 	for _, one := range w.operations {
-		p.when(!slices.Contains([]hook.Operation{hook.OperationCreate, hook.OperationUpdate, hook.OperationDelete, hook.OperationConnect},
-			one),
-			"On: unknown operation %q: must be CREATE, UPDATE, DELETE or CONNECT", one)
+		p.when(!slices.Contains(known, one), "On: unknown operation %q: must be CREATE, UPDATE, DELETE or CONNECT", one)
 		p.when(one == hook.OperationDelete && w.Spec.Mutates, "On: Mutate does not support DELETE, which stores no object; use Validate")
 	}
 	for _, sub := range w.Subresources {

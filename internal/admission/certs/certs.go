@@ -79,14 +79,11 @@ type propagation struct {
 	since  time.Time
 }
 
-// New returns a Manager without certificates; Watch provides
+// NewManager returns a Manager without certificates; Watch provides
 // them, and ends the watch of the Secret.
-func New(o Options) *Manager {
+func NewManager(o Options) *Manager {
 	o.Lifetimes = o.Lifetimes.withDefaults()
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
-	o.Log = cmp.Or(o.Log, slog.Default())
+	o.Clock, o.Log = cmp.Or[clock.Clock](o.Clock, clock.RealClock{}), cmp.Or(o.Log, slog.Default())
 	k := &Manager{
 		options: o, wake: make(chan struct{}, 1), stored: make(chan struct{}, 1), changed: make(chan struct{}), err: errNoCertificate,
 	}
@@ -102,9 +99,9 @@ func (k *Manager) inMemory() bool { return k.options.Secret == types.NamespacedN
 
 var errNoCertificate = errors.New("no webhook certificate yet")
 
-// Certificate returns the serving certificate, or the error why there is none. The
+// ServingCertificate returns the serving certificate, or the error why there is none. The
 // pointer is the same until the certificate changes.
-func (k *Manager) Certificate() (*tls.Certificate, error) {
+func (k *Manager) ServingCertificate() (*tls.Certificate, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.cert == nil {
@@ -142,7 +139,7 @@ func (k *Manager) Err() error {
 	return k.err
 }
 
-// Changed is closed when Certificate, Bundle or Err change.
+// Changed is closed when ServingCertificate, Bundle or Err change.
 func (k *Manager) Changed() <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -157,7 +154,7 @@ func (k *Manager) Propagated(bundle []byte, since time.Time) {
 	k.propagated = propagation{bundle, since}
 	k.mu.Unlock()
 	if !same {
-		k.trigger()
+		wake(k.wake)
 	}
 }
 
@@ -215,8 +212,6 @@ func (k *Manager) waitUntil(ctx context.Context, until time.Time) {
 	}
 }
 
-func (k *Manager) trigger() { wake(k.wake) }
-
 // wake wakes up who waits for a channel of one place.
 func wake(waiting chan<- struct{}) {
 	select {
@@ -259,7 +254,6 @@ func (k *Manager) renew(ctx context.Context) (time.Time, error) {
 	return made.nextCheck, nil
 }
 
-// load returns the stored keyring.
 func (k *Manager) load() (loadedSecret, error) {
 	k.mu.Lock()
 	reservation := k.keyring
@@ -283,7 +277,7 @@ func (k *Manager) rotationInput(found loadedSecret) rotationInput {
 // reload uses the keyring of the Secret, if it is valid. Otherwise the previous one stays
 // in use until the leader repairs the Secret.
 func (k *Manager) reload() {
-	defer k.trigger()
+	defer wake(k.wake)
 	if k.options.Provided {
 		_, err := k.loadProvided()
 		k.setError(err)

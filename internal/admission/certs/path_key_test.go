@@ -9,7 +9,7 @@ import (
 // A Secret from a release without keys: the server accepts its paths until the keys are known.
 func TestPathsBeforeThereWereKeys(t *testing.T) {
 	current := &keyring{}
-	k := New(Options{})
+	k := NewManager(Options{})
 	k.keyring = current
 	if plain, ours := k.PathKeys().StripToken("/admit/web/check"); !ours || plain != "/admit/web/check" {
 		t.Errorf("without a key: %q, %v", plain, ours)

@@ -31,7 +31,7 @@ func (k *Manager) loadProvided() (time.Time, error) {
 		return time.Time{}, fmt.Errorf("read %s: %w", name, err)
 	}
 	now := k.options.Clock.Now()
-	certificate, err := packed.provided(k.options.ServerName, now)
+	certificate, err := packed.verify(k.options.ServerName, now)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("%s: %w", name, err)
 	}
@@ -46,9 +46,9 @@ func (k *Manager) loadProvided() (time.Time, error) {
 	return slices.MinFunc([]time.Time{now.Add(maxCheckInterval), certificate.Leaf.NotAfter}, time.Time.Compare), nil
 }
 
-// provided returns the serving certificate, if the API server will accept it for a name. The
+// verify returns the serving certificate, if the API server will accept it for a name. The
 // error names the key of the Secret.
-func (c secretData) provided(serverName string, now time.Time) (*tls.Certificate, error) {
+func (c secretData) verify(serverName string, now time.Time) (*tls.Certificate, error) {
 	for _, key := range []string{servingCertKey, servingKeyKey, bundleKey} {
 		if len(c[key]) == 0 {
 			return nil, fmt.Errorf("%s is missing", key)

@@ -36,7 +36,7 @@ func TestProvidedCertificates(t *testing.T) {
 		"no PEM":         {with(good, bundleKey, []byte("-")), now, "ca.crt has no PEM certificate"},
 	} {
 		t.Run(title, func(t *testing.T) {
-			pair, err := c.data.provided(name, c.at)
+			pair, err := c.data.verify(name, c.at)
 			if c.error == "" {
 				if err != nil || pair.Leaf.VerifyHostname(name) != nil {
 					t.Errorf("%v", err)

@@ -105,7 +105,6 @@ func (p *rotationPlanner) replaceAll(why string) error {
 	return p.signServing(why)
 }
 
-// signServing replaces the serving certificate.
 func (p *rotationPlanner) signServing(why string) (err error) {
 	p.addStep(why)
 	p.serving, err = p.signer.sign(p.now, p.lifetimes.Certificate, p.names)
@@ -134,7 +133,6 @@ func (p *rotationPlanner) promotionTime() time.Time {
 // maxCheckInterval is how often certificates are checked at least: a timer does not notice when the clock is set.
 const maxCheckInterval = time.Hour
 
-// replaceInvalidCA creates a new keyring if the CA is not valid.
 func (p *rotationPlanner) replaceInvalidCA() error {
 	if valid(p.signer.cert, p.now) {
 		return nil
@@ -169,7 +167,6 @@ func (p *rotationPlanner) renewable() bool {
 	return p.serving.cert.NotAfter.Before(p.signer.cert.NotAfter)
 }
 
-// dropExpired drops expired CAs.
 func (p *rotationPlanner) dropExpired() error {
 	before := len(p.authorities())
 	p.retired = slices.DeleteFunc(slices.Clone(p.retired), func(ca *x509.Certificate) bool { return !p.now.Before(ca.NotAfter) })

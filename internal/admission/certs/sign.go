@@ -18,7 +18,6 @@ import (
 // util/cert makes CAs that last for ten years and serving certificates of RSA. What
 // else there is to choose is chosen as it does.
 
-// newAuthority returns a new CA.
 func newAuthority(now time.Time, life time.Duration) (keyPair, error) {
 	template := &x509.Certificate{
 		Subject:   pkix.Name{CommonName: fmt.Sprintf("setpoint-admission-ca@%d", now.Unix())},

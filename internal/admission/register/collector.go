@@ -49,10 +49,7 @@ const collectInterval = 5 * time.Second
 
 // NewCollector returns a Collector. Run starts it.
 func NewCollector(o CollectorOptions) *Collector {
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
-	o.Log = cmp.Or(o.Log, slog.Default())
+	o.Clock, o.Log = cmp.Or[clock.Clock](o.Clock, clock.RealClock{}), cmp.Or(o.Log, slog.Default())
 	return &Collector{options: o, leases: lease.NewObserver(o.Client, o.Clock)}
 }
 

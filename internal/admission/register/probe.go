@@ -21,15 +21,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// probeLabel selects the Leases of probes.
-const probeLabel = "setpoint.dev/probe"
-
-// probeName is the name of the probe webhook. Its dot prevents conflicts with other
-// names.
-const probeName = "probe.self"
-
-// probeTimeout is how long the API server waits for the response to a probe.
-const probeTimeout = 5 * time.Second
+const (
+	// probeLabel selects the Leases of probes.
+	probeLabel = "setpoint.dev/probe"
+	// probeName is the name of the probe webhook. Its dot prevents conflicts with other names.
+	probeName = "probe.self"
+	// probeTimeout is how long the API server waits for the response to a probe.
+	probeTimeout = 5 * time.Second
+)
 
 // probeWebhook returns a webhook that matches only probes.
 func (r Registration) probeWebhook(p *admission.Program, mutates bool, bundle []byte) admissionv1.MutatingWebhook {
@@ -51,10 +50,7 @@ func probeValue(p *admission.Program) string {
 	return admission.Digest(p.Configuration)
 }
 
-// errNotCalled means that the API server allowed a probe without calling the webhook.
-var errNotCalled = errors.New("the API server does not call the registered webhooks")
-
-// unreachableError is the API server's error when it calls the webhook.
+// unreachableError is the API server's error when it calls the webhook, or that it does not call it.
 type unreachableError struct{ text string }
 
 func (u *unreachableError) Error() string { return u.text }
@@ -62,8 +58,7 @@ func (u *unreachableError) Error() string { return u.text }
 // probe is a webhook, and the namespace and label of the Leases for which the API server calls it.
 type probe struct{ namespace, label, webhook string }
 
-// sendProbe makes the API server call the webhook. Errors other than *unreachableError
-// and errNotCalled mean that the probe itself failed.
+// sendProbe makes the API server call the webhook. Errors other than *unreachableError mean that the probe itself failed.
 func sendProbe(ctx context.Context, client rest.Interface, p probe) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*probeTimeout)
 	defer cancel()
@@ -86,13 +81,12 @@ func sendProbe(ctx context.Context, client rest.Interface, p probe) error {
 			return nil
 		}
 	}
-	return errNotCalled
+	return &unreachableError{"the API server does not call the registered webhooks"}
 }
 
 // probeError interprets the error of a probe.
 func probeError(err error, webhook string) error {
-	_, says, ours := strings.Cut(err.Error(), fmt.Sprintf("failed calling webhook %q: ", webhook))
-	if ours {
+	if _, says, ours := strings.Cut(err.Error(), fmt.Sprintf("failed calling webhook %q: ", webhook)); ours {
 		return &unreachableError{shortenError(says)}
 	}
 	return err
@@ -118,7 +112,7 @@ var (
 // apiServerUnavailable reports that the API server did not respond.
 func apiServerUnavailable(err error) bool {
 	var status apierrors.APIStatus
-	return err != nil && !errors.As(err, &status) && !errors.Is(err, errNotCalled) && !isUnreachable(err)
+	return err != nil && !errors.As(err, &status) && !isUnreachable(err)
 }
 
 func isUnreachable(err error) bool {

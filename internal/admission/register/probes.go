@@ -2,12 +2,21 @@ package register
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
+	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
 // probes check for each program whether the API server reaches the server. One goroutine
@@ -29,7 +38,7 @@ type prober struct {
 
 // sync probes the registered programs, and no others.
 func (p *probes) sync(ctx context.Context) {
-	programs, _ := p.registrar.desired()
+	programs, _ := p.registrar.wanted()
 	former := maps.Clone(p.byKey)
 	for _, program := range programs {
 		key := probeKey{program.Name, program.Configuration}
@@ -117,10 +126,53 @@ func (r *Registrar) reportReachability(p *admission.Program, err error, failures
 	case err == nil:
 	case failures < probeFailureThreshold || apiServerUnavailable(err):
 		return
-	case isUnreachable(err) || errors.Is(err, errNotCalled):
+	case isUnreachable(err):
 		reachability, message = Unreachable, err.Error()
 	default:
 		reachability, message = ReachabilityUnknown, "probe in namespace "+r.options.Namespace+": "+err.Error()
 	}
 	r.updateHealth(p.Name, func(h *Health) { h.Reachability, h.ReachabilityMessage = reachability, message })
+}
+
+// ProbeStored makes the API server call the webhooks of all processes of Setpoint, with the rights of the client, and
+// returns the health of each stored configuration by its name. Health.Problem says why one could not be probed.
+func ProbeStored(ctx context.Context, client rest.Interface) (map[string]Health, error) {
+	found := map[string]Health{}
+	for _, resource := range Resources() {
+		// The lists of both resources have the same encoding.
+		var stored admissionv1.MutatingWebhookConfigurationList
+		text, err := request.Do(ctx, client.Get().AbsPath(resource.Path("", "")).Param("labelSelector", AnyGroup))
+		if err == nil {
+			err = json.Unmarshal(text, &stored)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", resource, err)
+		}
+		for i := range stored.Items {
+			name := stored.Items[i].Name
+			if found[name].Reachability == ReachabilityUnknown {
+				found[name] = probeStored(ctx, client, &stored.Items[i])
+			}
+		}
+	}
+	return found, nil
+}
+
+// probeStored probes a configuration. Of two with the same name, one has the probe.
+func probeStored(ctx context.Context, client rest.Interface, c *configuration) Health {
+	i := slices.IndexFunc(c.Webhooks, func(w admissionv1.MutatingWebhook) bool { return strings.HasPrefix(w.Name, probeName+".") })
+	if i < 0 {
+		return Health{Registered: true, Problem: "it has no probe"}
+	}
+	w := &c.Webhooks[i]
+	namespaces, _ := metav1.LabelSelectorAsMap(w.NamespaceSelector)
+	objects, _ := metav1.LabelSelectorAsMap(w.ObjectSelector)
+	err := sendProbe(ctx, client, probe{namespaces[corev1.LabelMetadataName], objects[probeLabel], w.Name})
+	switch {
+	case err == nil:
+		return Health{Registered: true, Reachability: Reachable}
+	case isUnreachable(err):
+		return Health{Registered: true, Reachability: Unreachable, ReachabilityMessage: err.Error()}
+	}
+	return Health{Registered: true, Problem: err.Error()}
 }

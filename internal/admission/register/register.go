@@ -65,7 +65,6 @@ func (a Address) String() string {
 	return "Service " + a.Service.Namespace + "/" + a.Service.Name
 }
 
-// clientConfig returns the client configuration of a path.
 func (a Address) clientConfig(path string, bundle []byte) admissionv1.WebhookClientConfig {
 	if a.URL != "" {
 		at := strings.TrimSuffix(a.URL, "/") + path
@@ -101,12 +100,6 @@ func (r Registration) registeredPath(plain string) string {
 	}
 	return r.PathKey().AddToken(plain)
 }
-
-// Metadata that identifies configurations.
-const (
-	groupLabel        = "setpoint.dev/admission"
-	programAnnotation = "setpoint.dev/admission-program"
-)
 
 // configurations returns the configurations of a program with all defaults set, the
 // mutating one first. One of them includes the probe.
@@ -212,10 +205,7 @@ func ruleOf(rule admission.Rule, scope admissionv1.ScopeType) admissionv1.RuleWi
 
 // namespacesOf returns the namespace selector of a webhook without the exempt namespaces.
 func namespacesOf(w *admission.Webhook) *metav1.LabelSelector {
-	selector := &metav1.LabelSelector{}
-	if w.Namespaces != nil {
-		selector = w.Namespaces.DeepCopy()
-	}
+	selector := cmp.Or(w.Namespaces, &metav1.LabelSelector{}).DeepCopy()
 	if len(w.ExemptNamespaces) > 0 {
 		exempt := slices.Clone(w.ExemptNamespaces)
 		slices.Sort(exempt)
@@ -224,4 +214,14 @@ func namespacesOf(w *admission.Webhook) *metav1.LabelSelector {
 		})
 	}
 	return selector
+}
+
+// owns reports that a Setpoint of the group made a configuration, even if it lost its
+// label.
+func (r Registration) owns(o *object.Object) bool {
+	group, labelled := o.Labels().Lookup(groupLabel)
+	if labelled {
+		return group == r.Group
+	}
+	return o.Field("metadata", "annotations", programAnnotation) != nil
 }

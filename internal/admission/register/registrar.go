@@ -2,11 +2,9 @@ package register
 
 import (
 	"cmp"
-	"context"
 	"log/slog"
 	"slices"
 	"sync"
-	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -47,12 +45,32 @@ type Registrar struct {
 	health   map[string]Health
 }
 
+// Reachability is whether the API server reaches the Server.
+type Reachability string
+
+// The values of Reachability.
+const (
+	// ReachabilityUnknown means not yet probed, or not possible to probe.
+	ReachabilityUnknown Reachability = ""
+	Reachable           Reachability = "Reachable"
+	Unreachable         Reachability = "Unreachable"
+)
+
+// Health is the state of the registration of a program.
+type Health struct {
+	// Registered reports that the API server has the desired configurations.
+	Registered bool
+	// Problem is why they are not registered, or a conflict although they are; "" for none.
+	Problem string
+	// Reachability is the result of probes, and ReachabilityMessage the API server's
+	// error, or why the probe failed.
+	Reachability        Reachability
+	ReachabilityMessage string
+}
+
 // New returns a Registrar. Run starts it.
 func New(o Options) *Registrar {
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
-	o.Log = cmp.Or(o.Log, slog.Default())
+	o.Clock, o.Log = cmp.Or[clock.Clock](o.Clock, clock.RealClock{}), cmp.Or(o.Log, slog.Default())
 	if o.Certificates != nil {
 		o.PathKey = func() admission.PathKey { return o.Certificates.PathKeys().Key }
 	}
@@ -73,7 +91,7 @@ func (r *Registrar) Set(programs []*admission.Program, exempt ...string) {
 	r.wake.send()
 }
 
-func (r *Registrar) desired() ([]*admission.Program, bool) {
+func (r *Registrar) wanted() ([]*admission.Program, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.programs, r.set
@@ -86,64 +104,20 @@ func (r *Registrar) isRetained(o *object.Object) bool {
 	return slices.Contains(r.retained, programOf(o))
 }
 
-// Run syncs the configurations until ctx ends. Only the leader runs it.
-func (r *Registrar) Run(ctx context.Context) {
-	t := &syncLoop{
-		Registrar: r, states: map[configurationKey]*configurationState{},
-		probes: &probes{registrar: r, byKey: map[probeKey]*prober{}},
-		views:  watchConfigurations(r.options.Store, groupLabel+"="+r.options.Group, r.wake),
-	}
-	defer t.close()
-	for _, view := range t.views {
-		select {
-		case <-view.ReadyOrFailed():
-		case <-ctx.Done():
-			return
-		}
-	}
-	for ctx.Err() == nil {
-		changed := r.options.Certificates.Changed()
-		again := t.pass(ctx)
-		t.probes.sync(ctx)
-		timer := r.options.Clock.NewTimer(again.Sub(r.options.Clock.Now()))
-		if !r.options.Clock.Now().Before(again) {
-			r.wake.send() // It has passed while the timer was being set.
-		}
-		select {
-		case <-r.wake:
-		case <-changed:
-			for _, one := range t.probes.byKey {
-				one.now.send()
-			}
-		case <-timer.C():
-		case <-ctx.Done():
-		}
-		timer.Stop()
-	}
+// Health returns the health of a program, as far as this replica knows: only the leader
+// probes.
+func (r *Registrar) Health(program string) Health {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.health[program]
 }
 
-// syncLoop is one run of a Registrar.
-type syncLoop struct {
-	*Registrar
-
-	views views
-	// states are those of each configuration.
-	states map[configurationKey]*configurationState
-	// bundle is the desired bundle, and bundleSince since when it is desired.
-	bundle      []byte
-	bundleSince time.Time
-	probes      *probes
-}
-
-func (t *syncLoop) close() {
-	t.probes.stop()
-	t.views.close()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for program := range t.health {
-		t.health[program] = Health{}
+// updateHealth changes the health of a desired program.
+func (r *Registrar) updateHealth(program string, change func(*Health)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if health, wanted := r.health[program]; wanted {
+		change(&health)
+		r.health[program] = health
 	}
 }
-
-// idleInterval is how often a Registrar checks without a cause.
-const idleInterval = 10 * time.Minute

@@ -29,22 +29,19 @@ type configurationState struct {
 	retryAt time.Time
 }
 
-// The limits of the backoff after a failure.
 const (
+	// minDelay and maxDelay limit the backoff after a failure.
 	minDelay = time.Second
 	maxDelay = 30 * time.Second
+	// immediateReverts is how many changes of other clients are undone at once.
+	immediateReverts = 4
+	// conflictResetAfter is how long after the last conflict it is forgotten.
+	conflictResetAfter = 10 * time.Minute
 )
-
-// immediateReverts is how many changes of other clients are undone at once.
-const immediateReverts = 4
-
-// conflictResetAfter is how long after the last conflict it is forgotten.
-const conflictResetAfter = 10 * time.Minute
 
 // conflicting reports that another client keeps changing the configuration.
 func (e *configurationState) conflicting() bool { return e.reverts > immediateReverts }
 
-// problem returns the error to report.
 func (e *configurationState) problem() error {
 	if e.err == nil && e.conflicting() {
 		return fmt.Errorf("another client keeps changing %s: its managedFields name the client", e.key)
@@ -63,7 +60,6 @@ func (e *configurationState) markSynced(desired *configuration, now time.Time) {
 	}
 }
 
-// resetConflict forgets conflicts after conflictResetAfter.
 func (e *configurationState) resetConflict(now time.Time) {
 	if !now.Before(e.lastRevert.Add(conflictResetAfter)) {
 		e.reverts, e.warned = 0, false

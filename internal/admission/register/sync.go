@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/admission"
@@ -20,9 +19,71 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
+// syncLoop is one run of a Registrar.
+type syncLoop struct {
+	*Registrar
+
+	views views
+	// states are those of each configuration.
+	states map[configurationKey]*configurationState
+	// bundle is the desired bundle, and bundleSince since when it is desired.
+	bundle      []byte
+	bundleSince time.Time
+	probes      *probes
+}
+
+// idleInterval is how often a Registrar checks without a cause.
+const idleInterval = 10 * time.Minute
+
+// Run syncs the configurations until ctx ends. Only the leader runs it.
+func (r *Registrar) Run(ctx context.Context) {
+	t := &syncLoop{
+		Registrar: r, states: map[configurationKey]*configurationState{},
+		probes: &probes{registrar: r, byKey: map[probeKey]*prober{}},
+		views:  watchConfigurations(r.options.Store, GroupSelector(r.options.Group), r.wake),
+	}
+	defer t.close()
+	for _, view := range t.views {
+		select {
+		case <-view.ReadyOrFailed():
+		case <-ctx.Done():
+			return
+		}
+	}
+	for ctx.Err() == nil {
+		changed := r.options.Certificates.Changed()
+		again := t.pass(ctx)
+		t.probes.sync(ctx)
+		timer := r.options.Clock.NewTimer(again.Sub(r.options.Clock.Now()))
+		if !r.options.Clock.Now().Before(again) {
+			r.wake.send() // It has passed while the timer was being set.
+		}
+		select {
+		case <-r.wake:
+		case <-changed:
+			for _, one := range t.probes.byKey {
+				one.now.send()
+			}
+		case <-timer.C():
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+func (t *syncLoop) close() {
+	t.probes.stop()
+	t.views.close()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for program := range t.health {
+		t.health[program] = Health{}
+	}
+}
+
 // pass syncs all configurations, and returns when to check again.
 func (t *syncLoop) pass(ctx context.Context) time.Time {
-	programs, known := t.desired()
+	programs, known := t.wanted()
 	again := t.options.Clock.Now().Add(idleInterval)
 	bundle := t.options.Certificates.Bundle()
 	if !known {
@@ -39,7 +100,7 @@ func (t *syncLoop) pass(ctx context.Context) time.Time {
 	}
 	all := map[configurationKey]bool{}
 	for _, p := range programs {
-		again = earlier(again, t.register(ctx, p, all))
+		again = earlier(again, t.registerProgram(ctx, p, all))
 	}
 	again = earlier(again, t.removeUnwanted(ctx, all))
 	t.reportPropagation(all)
@@ -54,8 +115,8 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// register syncs the configurations of a program.
-func (t *syncLoop) register(ctx context.Context, p *admission.Program, all map[configurationKey]bool) (again time.Time) {
+// registerProgram syncs the configurations of a program.
+func (t *syncLoop) registerProgram(ctx context.Context, p *admission.Program, all map[configurationKey]bool) (again time.Time) {
 	var problems []error
 	synced := true
 	for _, desired := range t.options.configurations(p, t.bundle) {
@@ -162,23 +223,6 @@ func (t *syncLoop) send(ctx context.Context, write *rest.Request, c *configurati
 	return request.Object(request.DoJSON(ctx, write.Param("fieldManager", admission.ManagerName), c))
 }
 
-func wrapError(verb string, key configurationKey, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s %s: %w", verb, key, err)
-}
-
-// owns reports that a Setpoint of the group made a configuration, even if it lost its
-// label.
-func (r Registration) owns(o *object.Object) bool {
-	group, labelled := o.Labels().Lookup(groupLabel)
-	if labelled {
-		return group == r.Group
-	}
-	return o.Field("metadata", "annotations", programAnnotation) != nil
-}
-
 // removeUnwanted removes configurations of the group that are not desired.
 func (t *syncLoop) removeUnwanted(ctx context.Context, wanted map[configurationKey]bool) (again time.Time) {
 	for resource, view := range t.views {
@@ -214,17 +258,6 @@ func (t *syncLoop) remove(ctx context.Context, o *object.Object, e *configuratio
 	}
 }
 
-// remove deletes a configuration with its UID as precondition. A missing one is not an
-// error.
-func remove(ctx context.Context, client rest.Interface, resource object.Resource, o *object.Object) error {
-	uid := types.UID(o.UID())
-	err := request.Delete(ctx, client, resource, o, metav1.Preconditions{UID: &uid})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
-	}
-	return err
-}
-
 // reportPropagation reports since when all configurations have had the bundle.
 func (t *syncLoop) reportPropagation(all map[configurationKey]bool) {
 	since := t.bundleSince
@@ -240,15 +273,6 @@ func (t *syncLoop) reportPropagation(all map[configurationKey]bool) {
 	}
 	t.options.Certificates.Propagated(t.bundle, since)
 }
-
-// GroupSelector selects all configurations of a group.
-func GroupSelector(group string) string { return groupLabel + "=" + group }
-
-// AnyGroup selects the configurations of all groups.
-const AnyGroup = groupLabel
-
-// GroupOf returns the group of a configuration.
-func GroupOf(o *object.Object) string { return o.Labels().Get(groupLabel) }
 
 // Unregister removes all configurations of a group, for a program that no longer runs.
 func Unregister(ctx context.Context, client rest.Interface, group string) error {

@@ -69,7 +69,7 @@ func BenchmarkReview(b *testing.B) {
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
 					r := httptest.NewRequest(http.MethodPost, "/admit/web/check?timeout=10s", bytes.NewReader(body))
-					r.Header.Set("Content-Type", contentType)
+					r.Header.Set("Content-Type", "application/json")
 					w := httptest.NewRecorder()
 					s.ServeHTTP(w, r)
 					if w.Code != http.StatusOK {

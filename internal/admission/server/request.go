@@ -1,51 +1,26 @@
 package server
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
-	"github.com/setpoint-dev/setpoint/internal/admission"
-	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/hook"
 )
 
-const contentType = "application/json"
-
-// httpError is an error with an HTTP status.
-type httpError struct {
-	code int
-	err  error
-}
-
-func (r *httpError) Error() string { return r.err.Error() }
-func (r *httpError) Unwrap() error { return r.err }
-
-func newHTTPError(code int, format string, args ...any) error {
-	return &httpError{code, fmt.Errorf(format, args...)}
-}
-
-// ServeHTTP serves one request. An unknown path is 404, so that the failure policy
-// decides.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	to := s.find(r.URL.Path)
-	if to == nil {
-		writeError(w, newHTTPError(http.StatusNotFound, "no webhook at %s", strconv.Quote(r.URL.Path)))
-		return
-	}
-	if counted, is := r.Context().Value(connectionKey{}).(*connection); is {
-		counted.prove()
-	}
-	if to.webhook == nil {
-		s.probe(w, r)
-	} else {
-		s.review(w, r, to)
-	}
-}
+// The one form of reviews that is spoken.
+const (
+	reviewVersion = "admission.k8s.io/v1"
+	reviewKind    = "AdmissionReview"
+)
 
 // readReview reads and decodes a review. It uses no turn of the program.
 func (s *Server) readReview(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionRequest, error) {
@@ -67,53 +42,35 @@ func (s *Server) readReview(w http.ResponseWriter, r *http.Request) (*admissionv
 	return review, nil
 }
 
-// probe allows a probe, and confirms it by a warning.
-func (s *Server) probe(w http.ResponseWriter, r *http.Request) {
-	review, err := s.readReview(w, r)
-	if err != nil {
-		writeError(w, err)
-		return
+// decodeReview decodes an AdmissionReview. Hooks receive its objects on one line.
+func decodeReview(body []byte) (*admissionv1.AdmissionRequest, error) {
+	var review admissionv1.AdmissionReview
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, body); err != nil {
+		return nil, err
 	}
-	data, err := encode(newAdmissionReview(&admissionv1.AdmissionResponse{
-		UID: review.UID, Allowed: true, Warnings: []string{admission.ProbeWarning},
-	}))
-	if err != nil {
-		writeError(w, err)
-		return
+	if err := json.Unmarshal(compact.Bytes(), &review); err != nil {
+		return nil, err
 	}
-	writeJSON(w, data)
+	if review.Kind != reviewKind || review.APIVersion != reviewVersion || review.Request == nil || review.Request.UID == "" {
+		return nil, fmt.Errorf("must be an %s of %s with a request, not kind %q of %q",
+			reviewKind, reviewVersion, review.Kind, review.APIVersion)
+	}
+	return review.Request, nil
 }
 
-// responseTimeout is the shorter of the webhook's and the API server's timeout, less a
-// margin so that the API server receives the error.
-func responseTimeout(r *http.Request, webhook time.Duration) time.Duration {
-	limit := webhook
-	if limit <= 0 {
-		limit = admission.DefaultTimeout
+func hookRequest(r *admissionv1.AdmissionRequest) *hook.ReviewRequest {
+	gv := schema.GroupVersion{Group: r.Kind.Group, Version: r.Kind.Version}
+	user := hook.User{Name: r.UserInfo.Username, UID: r.UserInfo.UID, Groups: r.UserInfo.Groups}
+	if len(r.UserInfo.Extra) > 0 {
+		user.Extra = map[string][]string{}
 	}
-	if received, err := time.ParseDuration(r.URL.Query().Get("timeout")); err == nil && received > 0 {
-		limit = min(limit, received)
+	for key, values := range r.UserInfo.Extra {
+		user.Extra[key] = values
 	}
-	return limit - min(limit/10, maxTimeoutMargin)
-}
-
-const maxTimeoutMargin = 200 * time.Millisecond
-
-func writeJSON(w http.ResponseWriter, data []byte) {
-	w.Header().Set("Content-Type", contentType)
-	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
-	_, _ = w.Write(data) // The client may be gone.
-}
-
-// writeError writes an error in one line. With any status but 200 the failure policy
-// decides.
-func writeError(w http.ResponseWriter, err error) {
-	code := http.StatusInternalServerError
-	if refused, ok := errors.AsType[*httpError](err); ok {
-		code = refused.code
+	return &hook.ReviewRequest{
+		UID: string(r.UID), Operation: hook.Operation(r.Operation), APIVersion: gv.String(), Kind: r.Kind.Kind,
+		Resource: r.Resource.Resource, Subresource: r.SubResource, Namespace: r.Namespace, Name: r.Name,
+		Object: r.Object.Raw, OldObject: r.OldObject.Raw, User: user, DryRun: ptr.Deref(r.DryRun, false),
 	}
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(code)
-	_, _ = io.WriteString(w, failure.OneLine(err)+"\n") //nolint:gosec // Plain text, and said to be.
 }

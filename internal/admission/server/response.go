@@ -4,17 +4,23 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
+	"unicode"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/admission/patch"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 var errNoResponse = errors.New("the hook returned neither a response nor an error")
@@ -56,6 +62,14 @@ func newAdmissionReview(response *admissionv1.AdmissionResponse) *admissionv1.Ad
 	}
 }
 
+func encode(a *admissionv1.AdmissionReview) ([]byte, error) {
+	data, err := json.Marshal(a)
+	if err != nil {
+		return nil, fmt.Errorf("encode the response: %w", err)
+	}
+	return data, nil
+}
+
 // denialStatus returns the status of a denial. Only codes of errors are valid.
 func denialStatus(d *hook.Denial) *metav1.Status {
 	status := &metav1.Status{
@@ -92,10 +106,95 @@ func reasonOf(code int) metav1.StatusReason {
 // maxCode is the last HTTP status that there is.
 const maxCode = 599
 
-func encode(a *admissionv1.AdmissionReview) ([]byte, error) {
-	data, err := json.Marshal(a)
-	if err != nil {
-		return nil, fmt.Errorf("encode the response: %w", err)
+// responseEvents returns the events of a response, each with its object. Objects that do
+// not and will not exist have none.
+func responseEvents(r *hook.ReviewRequest, v *hook.ReviewResponse) []hook.ObjectEvent {
+	if r.DryRun {
+		return nil
 	}
-	return data, nil
+	var all []hook.ObjectEvent
+	for _, event := range v.Events {
+		if event.Kind == "" {
+			event.APIVersion, event.Kind, event.Namespace, event.Name = r.APIVersion, r.Kind, r.Namespace, r.Name
+		}
+		if event.APIVersion != r.APIVersion || event.Kind != r.Kind || event.Namespace != r.Namespace || event.Name != r.Name {
+			all = append(all, event)
+			continue
+		}
+		neverThere := r.Operation == hook.OperationCreate && v.Denial != nil
+		if event.Name == "" || neverThere {
+			continue
+		}
+		if event.UID == "" {
+			event.UID = uidOf(r)
+		}
+		all = append(all, event)
+	}
+	return all
+}
+
+func uidOf(r *hook.ReviewRequest) string {
+	if r.OldObject == nil {
+		return ""
+	}
+	old, err := object.Parse(r.OldObject)
+	if err != nil {
+		return ""
+	}
+	return old.UID()
+}
+
+// cleanWarnings drops warnings that the API server silently drops: empty ones, invalid
+// UTF-8, and those beyond its limits.
+func cleanWarnings(given []string) []string {
+	var clean []string
+	for _, warning := range given {
+		warning = strings.Map(printable, strings.ToValidUTF8(warning, "\uFFFD"))
+		if warning = strings.TrimSpace(warning); warning != "" {
+			clean = append(clean, warning)
+		}
+	}
+	return clean
+}
+
+func printable(c rune) rune {
+	if unicode.IsControl(c) {
+		return ' '
+	}
+	return c
+}
+
+// cleanAudit makes valid audit keys. The API server prefixes them with the webhook's
+// name, and drops invalid ones.
+func cleanAudit(given map[string]string) map[string]string {
+	if len(given) == 0 {
+		return nil
+	}
+	clean := make(map[string]string, len(given))
+	// In order, so that of two that come to the same key the same one is left.
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		if allowed := auditKey(key); allowed != "" {
+			clean[allowed] = given[key]
+		}
+	}
+	return clean
+}
+
+// auditKey replaces invalid characters by dashes; "" if nothing is left.
+func auditKey(key string) string {
+	if !strings.Contains(key, "/") && len(validation.IsQualifiedName(key)) == 0 {
+		return key
+	}
+	key = strings.Map(func(c rune) rune {
+		if isAlphanumeric(c) || strings.ContainsRune("-_.", c) {
+			return c
+		}
+		return '-'
+	}, key)
+	key = key[:min(len(key), validation.DNS1123LabelMaxLength)]
+	return strings.TrimFunc(key, func(c rune) bool { return !isAlphanumeric(c) })
+}
+
+func isAlphanumeric(c rune) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }

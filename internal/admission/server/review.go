@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"strconv"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -17,8 +20,44 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
-// review calls the hook and writes its response.
-func (s *Server) review(w http.ResponseWriter, r *http.Request, to *route) {
+// ServeHTTP serves one request. An unknown path is 404, so that the failure policy
+// decides.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	plain, ours := s.options.PathKeys().StripToken(r.URL.Path)
+	to := (*s.routes.Load())[plain]
+	if !ours || to == nil {
+		writeError(w, newHTTPError(http.StatusNotFound, "no webhook at %s", strconv.Quote(r.URL.Path)))
+		return
+	}
+	if counted, is := r.Context().Value(connectionKey{}).(*connection); is {
+		counted.prove()
+	}
+	if to.webhook == nil {
+		s.serveProbe(w, r)
+	} else {
+		s.serveReview(w, r, to)
+	}
+}
+
+// serveProbe allows a probe, and confirms it by a warning.
+func (s *Server) serveProbe(w http.ResponseWriter, r *http.Request) {
+	review, err := s.readReview(w, r)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	data, err := encode(newAdmissionReview(&admissionv1.AdmissionResponse{
+		UID: review.UID, Allowed: true, Warnings: []string{admission.ProbeWarning},
+	}))
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	writeJSON(w, data)
+}
+
+// serveReview calls the hook and writes its response.
+func (s *Server) serveReview(w http.ResponseWriter, r *http.Request, to *route) {
 	limit := responseTimeout(r, to.webhook.Timeout)
 	ctx, cancel := context.WithTimeoutCause(r.Context(), limit, &timeoutError{limit})
 	defer cancel()
@@ -48,27 +87,6 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, to *route) {
 		s.options.Observer.EventAt(to.program.User, event)
 	}
 }
-
-// endSpan ends the span of a review.
-func endSpan(span trace.Span, r *admission.ReviewRecord) {
-	if !span.On() {
-		return
-	}
-	span = span.Without(r.Secrets)
-	span.Set(trace.AttrOutcome, string(r.Result))
-	span.Set(trace.AttrOperation, string(r.Operation))
-	span.Set(trace.AttrResource, r.Resource.Resource)
-	if r.Request != nil {
-		span.Set(trace.AttrNamespace, r.Request.Namespace)
-		span.Set(trace.AttrName, r.Request.Name)
-	}
-	span.End(r.Err)
-}
-
-func isSecret(r schema.GroupVersionResource) bool { return r.Group == "" && r.Resource == "secrets" }
-
-// authenticated reports that the caller presented a certificate of the API server.
-func authenticated(r *http.Request) bool { return r.TLS != nil && len(r.TLS.VerifiedChains) > 0 }
 
 // process reads a review, waits for a turn, and calls the hook. It returns the encoded
 // response. A slow sender does not use a turn.
@@ -136,6 +154,41 @@ type timeoutError struct{ limit time.Duration }
 func (l *timeoutError) Error() string { return "no response within " + l.limit.String() }
 func (*timeoutError) Unwrap() error   { return context.DeadlineExceeded }
 
+// responseTimeout is the shorter of the webhook's and the API server's timeout, less a
+// margin so that the API server receives the error.
+func responseTimeout(r *http.Request, webhook time.Duration) time.Duration {
+	limit := admission.DefaultTimeout
+	if webhook > 0 {
+		limit = webhook
+	}
+	if received, err := time.ParseDuration(r.URL.Query().Get("timeout")); err == nil && received > 0 {
+		limit = min(limit, received)
+	}
+	return limit - min(limit/10, maxTimeoutMargin)
+}
+
+const maxTimeoutMargin = 200 * time.Millisecond
+
+// authenticated reports that the caller presented a certificate of the API server.
+func authenticated(r *http.Request) bool { return r.TLS != nil && len(r.TLS.VerifiedChains) > 0 }
+
+func isSecret(r schema.GroupVersionResource) bool { return r.Group == "" && r.Resource == "secrets" }
+
+func endSpan(span trace.Span, r *admission.ReviewRecord) {
+	if !span.On() {
+		return
+	}
+	span = span.Without(r.Secrets)
+	span.Set(trace.AttrOutcome, string(r.Result))
+	span.Set(trace.AttrOperation, string(r.Operation))
+	span.Set(trace.AttrResource, r.Resource.Resource)
+	if r.Request != nil {
+		span.Set(trace.AttrNamespace, r.Request.Namespace)
+		span.Set(trace.AttrName, r.Request.Name)
+	}
+	span.End(r.Err)
+}
+
 // log logs when a webhook starts to fail and when it recovers.
 func (s *Server) log(to *route, err error, span trace.Span) {
 	if err == nil && !to.failing.Load() {
@@ -150,4 +203,23 @@ func (s *Server) log(to *route, err error, span trace.Span) {
 	default:
 		log.Warn("webhook failed", "error", failure.OneLine(err))
 	}
+}
+
+func writeJSON(w http.ResponseWriter, data []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	_, _ = w.Write(data) // The client may be gone.
+}
+
+// writeError writes an error in one line. With any status but 200 the failure policy
+// decides.
+func writeError(w http.ResponseWriter, err error) {
+	code := http.StatusInternalServerError
+	if refused, ok := errors.AsType[*httpError](err); ok {
+		code = refused.code
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, failure.OneLine(err)+"\n") //nolint:gosec // Plain text, and said to be.
 }

@@ -138,15 +138,6 @@ func (s *Server) Set(programs []*admission.Program) {
 	s.routes.Store(&routes)
 }
 
-// find returns the program and webhook of a path with a valid token, or nil.
-func (s *Server) find(path string) *route {
-	plain, ours := s.options.PathKeys().StripToken(path)
-	if !ours {
-		return nil
-	}
-	return (*s.routes.Load())[plain]
-}
-
 // Serve serves TLS at the listener until ctx ends, for the LameDuck time longer, and
 // until reviews in flight have finished.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
@@ -218,4 +209,17 @@ func (s *Server) tls() *tls.Config {
 		return required, nil
 	}
 	return config
+}
+
+// httpError is an error with an HTTP status.
+type httpError struct {
+	code int
+	err  error
+}
+
+func (r *httpError) Error() string { return r.err.Error() }
+func (r *httpError) Unwrap() error { return r.err }
+
+func newHTTPError(code int, format string, args ...any) error {
+	return &httpError{code, fmt.Errorf(format, args...)}
 }

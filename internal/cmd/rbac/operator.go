@@ -94,13 +94,13 @@ func (r *rbacRun) checkOperator(args []string) error {
 // programOptions returns the options of `setpoint run` of the operator in a cluster.
 func (r *rbacRun) programOptions(op *operator.Operator) manager.Options {
 	if r.account == "" {
-		r.grant.Process.Name, r.grant.Process.Namespace = op.Name(), "default"
+		r.grant.Process.Name, r.grant.Process.Namespace = op.Name, "default"
 	}
 	return manager.Options{
 		Expressions: expression.Compile,
-		Name:        cmp.Or(r.name, op.Name()), Namespace: r.grant.Process.Namespace, Namespaces: r.namespaces,
-		LeaderElection: leader.Election{Enabled: true, Name: op.Name()},
-		Admission:      serving.AdmissionOptions{}.WithClusterDefaults(true, op.Name()),
+		Name:        cmp.Or(r.name, op.Name), Namespace: r.grant.Process.Namespace, Namespaces: r.namespaces,
+		LeaderElection: leader.Election{Enabled: true, Name: op.Name},
+		Admission:      serving.AdmissionOptions{}.WithClusterDefaults(true, op.Name),
 		InspectAddress: manager.Cluster{InCluster: true}.InspectAddress(manager.InspectAuto),
 	}
 }

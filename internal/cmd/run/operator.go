@@ -61,13 +61,13 @@ func runOperator(ctx context.Context, p *command.Invocation, f *runFlags, files 
 	}
 	defer op.Close()
 	managed := f.options(cluster)
-	managed.Log, managed.Admission = options.Log, f.Admission.WithClusterDefaults(cluster.InCluster, op.Name())
+	managed.Log, managed.Admission = options.Log, f.Admission.WithClusterDefaults(cluster.InCluster, op.Name)
 	op.Configure(&managed)
 	h, err := manager.New(managed)
 	if err != nil {
 		return err
 	}
-	go logReady(ctx, h.Ready(), options.Log.With("operator", op.Name()), began)
+	go logReady(ctx, h.Ready(), options.Log.With("operator", op.Name), began)
 	return op.Run(ctx, h.Run)
 }
 

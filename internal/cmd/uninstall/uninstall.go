@@ -102,7 +102,7 @@ func run(p *command.Invocation, c *cobra.Command, f *uninstallFlags, files []str
 			return err
 		}
 		defer op.Close()
-		if handlers := op.UnsetBy(); len(handlers) > 0 {
+		if handlers := op.UnsetBy; len(handlers) > 0 {
 			options.Log.Warn("startup handlers are not called: a finalizer or a diffbase_storage that they set is not removed or given "+
 				"back; serve the operator with python3 -m setpoint serve, and use --operator URL instead of --python", "handlers",
 				strings.Join(handlers, ", "))
@@ -144,7 +144,7 @@ func (f *uninstallFlags) describe(c *cobra.Command, in manager.Cluster, options 
 		options.Namespace = metav1.NamespaceDefault // As that of a program outside of the cluster.
 	}
 	if !c.Flags().Changed("admission-service") {
-		options.Admission.Service = op.Name()
+		options.Admission.Service = op.Name
 	}
 	op.Configure(options)
 	return op, nil

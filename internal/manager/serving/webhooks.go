@@ -242,13 +242,13 @@ func (w *Webhooks) setListenErr(err error) {
 // serve serves webhooks and, while this replica leads, registers them and renews certificates.
 func (w *Webhooks) serve(ctx context.Context, listener net.Listener, address register.Address) error {
 	o := &w.options
-	certificates := certs.New(certs.Options{
+	certificates := certs.NewManager(certs.Options{
 		Names: address.Names(), Lifetimes: o.lifetimes(),
 		Secret: o.CertificateSecret(), Provided: o.ProvidesCertificates(), ServerName: address.ServerName(), Store: o.Store,
 		Client: o.Client, Log: o.Log,
 	})
 	reviews := server.New(server.Options{
-		Observer: w, Log: o.Log, Tracer: o.Tracer, Certificate: certificates.Certificate, LameDuck: o.shutdownDelay(),
+		Observer: w, Log: o.Log, Tracer: o.Tracer, Certificate: certificates.ServingCertificate, LameDuck: o.shutdownDelay(),
 		MaxConnections: maxReviewConnections(MaxOpenFiles()), PathKeys: certificates.PathKeys, ClientCAs: o.clientCAs(),
 	})
 	registrar := register.New(register.Options{
@@ -442,7 +442,7 @@ func (w *Webhooks) certificate() *x509.Certificate {
 	if certificates == nil {
 		return nil
 	}
-	serving, err := certificates.Certificate()
+	serving, err := certificates.ServingCertificate()
 	if err != nil {
 		return nil
 	}

@@ -106,7 +106,6 @@ func (a *Assignment) note(of parent, run *Run, end *End, byNew bool) {
 	a.parents[of.ObjectID] = p
 }
 
-// add adds the end of one more run.
 func (m *movedParent) add(end *End) {
 	m.held = end.Blame == DeletionGuard
 	m.failures.add(end)

@@ -225,15 +225,11 @@ func (c *comparison) newDeletions(after *hook.Response) map[string]int {
 		return nil
 	}
 	already := then.Removals()
-	var counts map[string]int
+	counts := map[string]int{}
 	for _, a := range now.Removals() {
-		if slices.ContainsFunc(already, func(other plan.Action) bool { return other.Ref == a.Ref }) {
-			continue
+		if !slices.ContainsFunc(already, func(other plan.Action) bool { return other.Ref == a.Ref }) {
+			counts[a.Resource.Kind]++
 		}
-		if counts == nil {
-			counts = map[string]int{}
-		}
-		counts[a.Resource.Kind]++
 	}
 	return counts
 }

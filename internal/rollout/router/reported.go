@@ -132,7 +132,6 @@ func (v *Reported) responded(logic string) bool {
 	return false
 }
 
-// isEmpty reports whether no parent has a version.
 func (v *Reported) isEmpty() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -60,7 +60,6 @@ type shadowResult struct {
 	deletions map[string]int
 }
 
-// get returns what is known of a parent.
 func (s *shadow) get(of parent) shadowedParent {
 	if p := s.parents[of.ObjectID]; p.uid == of.uid {
 		return p

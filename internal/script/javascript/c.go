@@ -73,9 +73,9 @@ func keepPages(tls *libc.TLS) (blocks []uintptr) {
 	return blocks
 }
 
-// callback is what C calls a Go function by. It is valid as long as the VM is.
-func callback[F any](m *vm, f F) uintptr {
-	m.callbacks = append(m.callbacks, f)
+// callback is what C calls a Go function by. It is valid as long as the function is kept.
+func callback[F any](kept *[]any, f F) uintptr {
+	*kept = append(*kept, f)
 	return *(*uintptr)(unsafe.Pointer(&f)) //nolint:gosec // a function is a pointer to its code, as C functions of the engine are
 }
 

@@ -21,39 +21,6 @@ type compiler struct {
 	missing *script.Error
 }
 
-func (p *program) compile(files script.Files) error {
-	m, err := newRuntime(files.MemoryBytes)
-	if err != nil {
-		return err
-	}
-	defer m.close()
-	if err := m.addGlobals(true); err != nil {
-		return err
-	}
-	// Functions need no text of their source, which would make bytecode larger.
-	libquickjs.XJS_SetStripInfo(m.tls, m.runtime, libquickjs.MJS_STRIP_SOURCE)
-	if p.prelude, err = m.bytecode(m.compileSource(nameOfPrelude, preludeSource, libquickjs.MJS_EVAL_TYPE_GLOBAL)); err != nil {
-		return err
-	}
-	if err := m.startPrelude(p.prelude); err != nil {
-		return err
-	}
-	p.sources = map[string]bool{}
-	for name := range files.Sources {
-		p.sources[name] = true
-	}
-	m.sources = p.sources
-	c := &compiler{vm: m, files: files}
-	libquickjs.XJS_SetModuleLoaderFunc(m.tls, m.runtime, callback(m, c.normalize), callback(m, c.load), 0)
-	entry := c.compileModule(files.Entry)
-	if c.missing != nil {
-		return c.missing
-	}
-	_, err = m.result(entry)
-	p.modules = c.modules
-	return err
-}
-
 // compileSource compiles without running.
 func (m *vm) compileSource(name, source string, kind int32) value {
 	n, err := newCString(name)

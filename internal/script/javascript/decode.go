@@ -65,7 +65,6 @@ func (d decoder) value() (value, error) {
 	return d.decodeNumber(text)
 }
 
-// container reads the items of an object or an array.
 func (d decoder) container(to value, add func(to value, i uint32) error) (value, error) {
 	if _, err := d.result(to); err != nil {
 		return undefined, err

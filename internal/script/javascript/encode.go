@@ -200,9 +200,7 @@ func (e *encoder) addHalves(v value) error {
 	if err != nil {
 		return err
 	}
-	text, err := e.text(quoted)
-	e.json = append(e.json, text...)
-	return err
+	return e.addText(quoted)
 }
 
 // addNumber adds a number that is no small integer, as JavaScript writes it.
@@ -307,7 +305,12 @@ func (e *encoder) addRaw(v value) error {
 	if err != nil {
 		return err
 	}
-	text, err := e.text(raw)
+	return e.addText(raw)
+}
+
+// addText adds a string that is JSON.
+func (e *encoder) addText(v value) error {
+	text, err := e.text(v)
 	e.json = append(e.json, text...)
 	return err
 }

@@ -2,7 +2,6 @@ package javascript
 
 import (
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -58,13 +57,6 @@ func (m *vm) describeWith(thrown value) (d description, err error) {
 
 func (m *vm) outOfMemory() error {
 	return &script.Error{Message: "out of memory", Limit: m.memory.limitText()}
-}
-
-func (a *memory) limitText() string {
-	if a.limit == 0 {
-		return "memory"
-	}
-	return fmt.Sprintf("memory %dMiB", a.limit>>20)
 }
 
 // maxFrames bounds the stack of an error.

@@ -1,10 +1,10 @@
 package javascript
 
 import (
+	"fmt"
 	"math/bits"
 
 	"modernc.org/libc"
-	"modernc.org/libquickjs"
 )
 
 // memory is all memory of a VM. Once the VM is ready, an image of it is kept, and restoring the image
@@ -53,7 +53,6 @@ const (
 	classes    = 37
 )
 
-// takeImage keeps what the memory has now.
 func (a *memory) takeImage() {
 	a.image = image{free: a.free, used: a.used}
 	for _, c := range a.chunks {
@@ -197,17 +196,6 @@ func (*memory) usable(_ *libc.TLS, block uintptr) size { return read[size](block
 // report tells the engine how much is used, for it to know when to collect garbage.
 func (a *memory) report(state uintptr) { write(state+sizeOfLength, a.used) }
 
-// newRuntime makes a runtime of the engine that allocates here.
-func (a *memory) newRuntime(m *vm) uintptr {
-	write(m.shared.allocator(), libquickjs.TJSMallocFunctions{
-		Fjs_malloc:             callback(m, a.allocate),
-		Fjs_free:               callback(m, a.deallocate),
-		Fjs_realloc:            callback(m, a.reallocate),
-		Fjs_malloc_usable_size: callback(m, a.usable),
-	})
-	return libquickjs.XJS_NewRuntime2(m.tls, m.shared.allocator(), 0)
-}
-
 // classOf returns the class of a size, and the size of all its blocks. Each power of two has four.
 func classOf(bytes size) (class int, rounded size) {
 	const least = 6 // 64 bytes, the quarters of which are aligned
@@ -218,4 +206,11 @@ func classOf(bytes size) (class int, rounded size) {
 	quarter := size(1) << (log - 2)
 	steps := (bytes - 1<<log + quarter - 1) / quarter
 	return (log-least)*4 + int(steps), 1<<log + steps*quarter
+}
+
+func (a *memory) limitText() string {
+	if a.limit == 0 {
+		return "memory"
+	}
+	return fmt.Sprintf("memory %dMiB", a.limit>>20)
 }

@@ -41,7 +41,7 @@ func (m *vm) startPrelude(code cString) error {
 	track := func(_ *libc.TLS, _ uintptr, promise, reason value, handled int32, _ uintptr) {
 		m.trackRejection(promise, reason, handled != 0)
 	}
-	libquickjs.XJS_SetHostPromiseRejectionTracker(m.tls, m.runtime, callback(m, track), 0)
+	libquickjs.XJS_SetHostPromiseRejectionTracker(m.tls, m.runtime, callback(&m.callbacks, track), 0)
 	return nil
 }
 
@@ -56,7 +56,8 @@ func (m *vm) newNatives() (value, error) {
 		native := func(_ *libc.TLS, _ uintptr, _ value, _ int32, arguments uintptr) value {
 			return f(read[value](arguments))
 		}
-		function := libquickjs.XJS_NewCFunction2(m.tls, m.context, callback(m, native), m.shared.name(), 1, libquickjs.EJS_CFUNC_generic, 0)
+		address := callback(&m.callbacks, native)
+		function := libquickjs.XJS_NewCFunction2(m.tls, m.context, address, m.shared.name(), 1, libquickjs.EJS_CFUNC_generic, 0)
 		if err := m.setProperty(natives, name, function); err != nil {
 			return undefined, err
 		}
@@ -64,7 +65,6 @@ func (m *vm) newNatives() (value, error) {
 	return natives, nil
 }
 
-// printLines logs a string.
 func (m *vm) printLines(v value) value {
 	if text, err := m.text(v); err == nil && m.log != nil {
 		for line := range strings.SplitSeq(string(text), "\n") {

@@ -1,3 +1,9 @@
+// Package javascript runs inline hooks in JavaScript, on QuickJS in pure Go. It is the only package
+// that imports QuickJS. The package modernc.org/quickjs does not fit: it names every source "<eval>", and runs a
+// module as it reads it, so that modules could not be kept as bytecode.
+//
+// Every call has the VM as it was before the first: restoring the image of its memory takes far less
+// time than making another one. The top level of the modules has run in it, unless that may differ from call to call.
 package javascript
 
 import (
@@ -13,6 +19,24 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/script"
 )
 
+// Engine compiles JavaScript modules.
+type Engine struct{}
+
+// Load implements script.Engine.
+func (Engine) Load(files script.Files) (script.Program, error) {
+	if err := files.CheckEncoding(); err != nil {
+		return nil, err
+	}
+	p := &program{entry: files.Entry, memoryBytes: files.MemoryBytes}
+	if err := p.compile(files); err != nil {
+		return nil, err
+	}
+	if err := p.prepare(files.Deadline); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
 // program is the bytecode of an author's modules.
 type program struct {
 	entry       string
@@ -24,19 +48,60 @@ type program struct {
 	vm          *vm
 }
 
-func (p *program) Functions() []string { return slices.Clone(p.functions) }
+func (p *program) compile(files script.Files) error {
+	m, err := newRuntime(files.MemoryBytes)
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	if err := m.addGlobals(true); err != nil {
+		return err
+	}
+	// Functions need no text of their source, which would make bytecode larger.
+	libquickjs.XJS_SetStripInfo(m.tls, m.runtime, libquickjs.MJS_STRIP_SOURCE)
+	if p.prelude, err = m.bytecode(m.compileSource(nameOfPrelude, preludeSource, libquickjs.MJS_EVAL_TYPE_GLOBAL)); err != nil {
+		return err
+	}
+	if err := m.startPrelude(p.prelude); err != nil {
+		return err
+	}
+	p.sources = map[string]bool{}
+	for name := range files.Sources {
+		p.sources[name] = true
+	}
+	m.sources = p.sources
+	c := &compiler{vm: m, files: files}
+	libquickjs.XJS_SetModuleLoaderFunc(m.tls, m.runtime, callback(&m.callbacks, c.normalize), callback(&m.callbacks, c.load), 0)
+	entry := c.compileModule(files.Entry)
+	if c.missing != nil {
+		return c.missing
+	}
+	_, err = m.result(entry)
+	p.modules = c.modules
+	return err
+}
 
-func (p *program) Call(c *script.Call) ([]byte, error) {
-	if !slices.Contains(p.functions, c.Function) {
-		return nil, &script.Error{Message: p.entry + " exports no function " + c.Function}
+// prepare runs the top level of the modules, and takes the image that each call starts from.
+func (p *program) prepare(deadline time.Time) (err error) {
+	if p.vm, err = p.newVM(); err != nil {
+		return err
 	}
-	defer p.vm.restart()
-	p.vm.log, p.vm.limit.deadline = c.Log, c.Deadline
-	response, err := p.vm.run(c)
-	if p.vm.limit.exceeded {
-		return nil, p.vm.outOfTime()
+	p.vm.limit.deadline = deadline
+	same, err := p.runTopLevel()
+	switch {
+	case p.vm.limit.exceeded:
+		return p.vm.outOfTime()
+	case err != nil:
+		return err
+	case !same:
+		p.vm.close()
+		if p.vm, err = p.newVM(); err != nil {
+			return err
+		}
 	}
-	return response, err
+	p.vm.memory.takeImage()
+	p.vm.restart()
+	return nil
 }
 
 // newVM makes a VM with all modules, of which none has run, and without an image.
@@ -68,32 +133,9 @@ func (p *program) newVM() (*vm, error) {
 	return m, nil
 }
 
-// prepare runs the top level of the modules, and takes the image that each call starts from.
-func (p *program) prepare(deadline time.Time) (err error) {
-	if p.vm, err = p.newVM(); err != nil {
-		return err
-	}
-	p.vm.limit.deadline = deadline
-	same, err := p.runTopLevel()
-	switch {
-	case p.vm.limit.exceeded:
-		return p.vm.outOfTime()
-	case err != nil:
-		return err
-	case !same:
-		p.vm.close()
-		if p.vm, err = p.newVM(); err != nil {
-			return err
-		}
-	}
-	p.vm.memory.takeImage()
-	p.vm.restart()
-	return nil
-}
-
 // runTopLevel runs the top level of the modules, and reports whether it is the same in each call.
 func (p *program) runTopLevel() (same bool, err error) {
-	exports, err := p.vm.start(&script.Call{})
+	exports, err := p.vm.startCall(&script.Call{})
 	if err != nil {
 		return false, err
 	}
@@ -105,7 +147,21 @@ func (p *program) runTopLevel() (same bool, err error) {
 	return payload[int32](differs) == 0, err
 }
 
-// functionsOf returns the names of the functions that a module exports.
+func (p *program) Functions() []string { return slices.Clone(p.functions) }
+
+func (p *program) Call(c *script.Call) ([]byte, error) {
+	if !slices.Contains(p.functions, c.Function) {
+		return nil, &script.Error{Message: p.entry + " exports no function " + c.Function}
+	}
+	defer p.vm.restart()
+	p.vm.log, p.vm.limit.deadline = c.Log, c.Deadline
+	response, err := p.vm.run(c)
+	if p.vm.limit.exceeded {
+		return nil, p.vm.outOfTime()
+	}
+	return response, err
+}
+
 func (m *vm) functionsOf(exports value) (names []string, err error) {
 	list, err := m.call(m.functions, exports)
 	if err != nil {
@@ -122,9 +178,8 @@ func (m *vm) functionsOf(exports value) (names []string, err error) {
 	return names, nil
 }
 
-// run makes a call.
 func (m *vm) run(c *script.Call) ([]byte, error) {
-	exports, err := m.start(c)
+	exports, err := m.startCall(c)
 	if err != nil {
 		return nil, err
 	}
@@ -171,8 +226,8 @@ func (m *vm) addPlace(e *script.Error, function value) {
 	}
 }
 
-// start sets the clock, runs the top level of the modules if it has not run, and returns what the entry exports.
-func (m *vm) start(c *script.Call) (exports value, err error) {
+// startCall sets the clock, runs the top level of the modules if it has not run, and returns what the entry exports.
+func (m *vm) startCall(c *script.Call) (exports value, err error) {
 	begin, err := m.decode(fmt.Appendf(nil, "[%d, %d, %d]", c.Time.UnixMilli(), uint32(c.Seed), uint32(c.Seed>>32)))
 	if err != nil {
 		return undefined, err

@@ -8,17 +8,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/script"
 )
 
-// timeLimit ends code that runs too long. Functions of the engine that loop by themselves do not look
-// at it.
-type timeLimit struct {
-	deadline time.Time // zero for none
-	exceeded bool
-	// stack is where the code was.
-	stack string
-	// locating is set while the stack is read, which runs code too.
-	locating bool
-}
-
 // interrupt is called now and then while code runs, and ends it if the result is not 0. The code
 // cannot catch that.
 func (m *vm) interrupt() int32 {

@@ -3,6 +3,7 @@ package javascript
 import (
 	"bytes"
 	"errors"
+	"time"
 
 	"modernc.org/libc"
 	"modernc.org/libquickjs"
@@ -77,22 +78,22 @@ func newRuntime(memoryBytes int64) (*vm, error) {
 	libquickjs.XJS_SetGCThreshold(m.tls, m.runtime, garbage)
 	libquickjs.XJS_SetMaxStackSize(m.tls, m.runtime, depth)
 	interrupt := func(*libc.TLS, uintptr, uintptr) int32 { return m.interrupt() }
-	libquickjs.XJS_SetInterruptHandler(m.tls, m.runtime, callback(m, interrupt), 0)
+	libquickjs.XJS_SetInterruptHandler(m.tls, m.runtime, callback(&m.callbacks, interrupt), 0)
 	return m, nil
 }
 
 // addGlobals adds what the language has, without what would show when the engine collects garbage:
 // WeakRef and FinalizationRegistry. Only a VM that compiles can evaluate source.
 func (m *vm) addGlobals(compiles bool) error {
-	add := []func(*libc.TLS, uintptr) int32{
+	intrinsics := []func(*libc.TLS, uintptr) int32{
 		libquickjs.XJS_AddIntrinsicBaseObjects, libquickjs.XJS_AddIntrinsicDate, libquickjs.XJS_AddIntrinsicStringNormalize,
 		libquickjs.XJS_AddIntrinsicRegExp, libquickjs.XJS_AddIntrinsicJSON, libquickjs.XJS_AddIntrinsicProxy,
 		libquickjs.XJS_AddIntrinsicMapSet, libquickjs.XJS_AddIntrinsicTypedArrays, libquickjs.XJS_AddIntrinsicPromise,
 	}
 	if compiles {
-		add = append(add, libquickjs.XJS_AddIntrinsicEval)
+		intrinsics = append(intrinsics, libquickjs.XJS_AddIntrinsicEval)
 	}
-	for _, f := range add {
+	for _, f := range intrinsics {
 		if f(m.tls, m.context) != 0 {
 			return errOutOfMemory
 		}
@@ -128,7 +129,6 @@ func (m *vm) result(v value) (value, error) {
 	return v, nil
 }
 
-// call calls a function with one argument.
 func (m *vm) call(function, argument value) (value, error) {
 	return m.result(m.rawCall(function, argument))
 }
@@ -139,7 +139,6 @@ func (m *vm) rawCall(function, argument value) value {
 	return libquickjs.XJS_Call(m.tls, m.context, function, undefined, 1, m.shared.argument())
 }
 
-// property gets a property of an object.
 func (m *vm) property(object value, name string) (value, error) {
 	c, err := newCString(name)
 	if err != nil {
@@ -192,4 +191,26 @@ func (m *vm) runJobs() error {
 		}
 	}
 	return nil
+}
+
+// newRuntime makes a runtime of the engine that allocates here.
+func (a *memory) newRuntime(m *vm) uintptr {
+	write(m.shared.allocator(), libquickjs.TJSMallocFunctions{
+		Fjs_malloc:             callback(&m.callbacks, a.allocate),
+		Fjs_free:               callback(&m.callbacks, a.deallocate),
+		Fjs_realloc:            callback(&m.callbacks, a.reallocate),
+		Fjs_malloc_usable_size: callback(&m.callbacks, a.usable),
+	})
+	return libquickjs.XJS_NewRuntime2(m.tls, m.shared.allocator(), 0)
+}
+
+// timeLimit ends code that runs too long. Functions of the engine that loop by themselves do not look
+// at it.
+type timeLimit struct {
+	deadline time.Time // zero for none
+	exceeded bool
+	// stack is where the code was.
+	stack string
+	// locating is set while the stack is read, which runs code too.
+	locating bool
 }

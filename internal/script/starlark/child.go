@@ -42,7 +42,6 @@ func child(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs 
 	return nil, fmt.Errorf("there are several %s %s: name one of %s", kind, name, namesOf(matching))
 }
 
-// namesOf lists keys.
 func namesOf(keys []starlark.Value) string {
 	if len(keys) == 0 {
 		return "none"

@@ -110,7 +110,6 @@ func (l *loader) noModule(from, specifier string) error {
 	return fmt.Errorf("there is no module %q; there is %s", specifier, strings.Join(names, ", "))
 }
 
-// newThread makes a thread with limits.
 func newThread(log func(string), deadline time.Time) *starlark.Thread {
 	t := &starlark.Thread{Print: func(_ *starlark.Thread, message string) {
 		if log == nil {
@@ -124,4 +123,34 @@ func newThread(log func(string), deadline time.Time) *starlark.Thread {
 	t.OnMaxSteps = l.check
 	t.SetMaxExecutionSteps(stepsBetweenChecks)
 	return t
+}
+
+// program is the frozen globals of a file.
+type program struct {
+	entry     string
+	functions map[string]*starlark.Function
+}
+
+func (p *program) Functions() []string { return slices.Sorted(maps.Keys(p.functions)) }
+
+func (p *program) Call(c *script.Call) ([]byte, error) {
+	thread := newThread(c.Log, c.Deadline)
+	startime.SetNow(thread, func() (time.Time, error) { return c.Time.UTC(), nil })
+	request, err := starlark.Call(thread, json.Module.Members["decode"], starlark.Tuple{starlark.String(c.Request)}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("decode the request: %w", err)
+	}
+	function, exists := p.functions[c.Function]
+	if !exists {
+		return nil, &script.Error{Message: p.entry + " has no function " + c.Function}
+	}
+	result, err := starlark.Call(thread, function, starlark.Tuple{request}, nil)
+	if err != nil {
+		return nil, asError(err)
+	}
+	response, err := encode(result, c.Function)
+	if err != nil {
+		return nil, at(function.Position(), err.Error())
+	}
+	return response, nil
 }

@@ -4,21 +4,22 @@ import (
 	"cmp"
 	"encoding/json"
 	"iter"
-	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// declared is the neutral form of a controller of any kind and group.
-type declared struct {
+// neutralSpec is the spec of a controller with hooks, of any kind and group.
+type neutralSpec struct {
 	// targets are the parents: one for a composite, several for a decorator.
 	targets  []target
-	children []child
+	children []childRule
 	hooks    hooks
 	// program has what the spec says about the programs of all parents, and the names on objects.
 	program   composite.Program
@@ -51,7 +52,6 @@ type parentRule struct {
 	IgnoreStatusChanges bool                    `json:"ignoreStatusChanges"`
 }
 
-// targets returns the rules for parents.
 func (s *controllerSpec) targets(k Kind) []target {
 	var all []target
 	for field, r := range each(k.isDecorator(), "spec.resources", s.Resources, "spec.parentResource", s.ParentResource) {
@@ -67,12 +67,6 @@ func (s *controllerSpec) targets(k Kind) []target {
 	return all
 }
 
-// resourceRef is a resource in a spec, and the path of the field.
-type resourceRef struct{ field, apiVersion, plural string }
-
-// index returns the path of a list item.
-func index(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }
-
 // target is a rule for parents.
 type target struct {
 	resourceRef
@@ -81,6 +75,39 @@ type target struct {
 	namespaces         []string
 	syncOnStatusChange bool
 }
+
+// selection parses the selectors of a target. An empty selector counts as none.
+func (t *target) selection() (composite.Selection, error) {
+	byLabels, err := metav1.LabelSelectorAsSelector(cmp.Or(t.labels, &metav1.LabelSelector{}))
+	if err != nil {
+		return composite.Selection{}, invalid("%s.labelSelector: %w", t.field, err)
+	}
+	byAnnotations, err := annotationSelector(cmp.Or(t.annotations, &api.AnnotationSelector{}))
+	if err != nil {
+		return composite.Selection{}, invalid("%s.annotationSelector: %w", t.field, err)
+	}
+	return composite.Selection{Labels: unlessEmpty(byLabels), Annotations: unlessEmpty(byAnnotations)}, nil
+}
+
+// annotationSelector parses a selector. It allows any annotation value, not only valid label
+// values.
+func annotationSelector(a *api.AnnotationSelector) (labels.Selector, error) {
+	rest, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: a.MatchExpressions})
+	if err != nil {
+		return nil, err
+	}
+	requirements, _ := rest.Requirements()
+	return labels.SelectorFromValidatedSet(a.MatchAnnotations).Add(requirements...), nil
+}
+
+func unlessEmpty(s labels.Selector) labels.Selector {
+	if s.Empty() {
+		return nil
+	}
+	return s
+}
+
+func selectsAll(s composite.Selection) bool { return s.Labels == nil && s.Annotations == nil }
 
 // each returns the parents with the paths of their fields: the list of a DecoratorController, or
 // the one parent of a CompositeController.
@@ -98,18 +125,8 @@ func each[T any](listed bool, list string, all []T, field string, one T) iter.Se
 	}
 }
 
-func (k Kind) isDecorator() bool { return k.Resource.Kind == api.DecoratorControllerKind }
-
-// childrenField returns the field with the rules for children.
-func (k Kind) childrenField() string {
-	if k.isDecorator() {
-		return "spec.attachments"
-	}
-	return "spec.childResources"
-}
-
-// child is a rule for children. The Resource of its rule is not set yet.
-type child struct {
+// childRule is a rule for children. The Resource of its rule is not set yet.
+type childRule struct {
 	resourceRef
 	rule plan.Rule
 }
@@ -129,8 +146,27 @@ func ruleOf(c api.ChildResource) plan.Rule {
 	return rule
 }
 
+// readPaths parses the paths of the fields that make a revision.
+func readPaths(texts []string, read func(string) ([]string, error)) ([][]string, error) {
+	var paths [][]string
+	for i, text := range texts {
+		path, err := read(text)
+		if err != nil {
+			return nil, invalid("%s: %w", index("spec.parentResource.revisionHistory.fieldPaths", i), err)
+		}
+		// Like a handler that watches a whole object, a revision has what users set.
+		if !new(trigger.Handler).Watches(path) {
+			return nil, invalid("%s: %q changes with every write, so each write would make a revision; use fields of the spec, labels "+
+				"or annotations",
+				index("spec.parentResource.revisionHistory.fieldPaths", i), text)
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
+}
+
 // draft returns what all programs of a controller have in common.
-func (k Kind) draft(o *object.Object, d *declared, env Environment) composite.Program {
+func (k Kind) draft(o *object.Object, d *neutralSpec, env Environment) composite.Program {
 	p := d.program
 	p.Name, p.Object = k.Name+"/"+o.Name(), k.objectForHooks(o, p.FullObjects)
 	p.Finalizer, p.Manager = k.finalizer(o.Name()), k.manager(o.Name(), env)

@@ -17,8 +17,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// programs are the compiled code of the inline hooks of a controller.
-type programs struct {
+// inlineCode is the compiled code of the inline hooks of a controller.
+type inlineCode struct {
 	of map[*code]call.Program
 	// configMaps are the files of the code that is in ConfigMaps.
 	configMaps map[object.Ref]map[string]string
@@ -33,7 +33,7 @@ type readConfigMap func(ref object.Ref) (*object.Object, error)
 
 // compileCode compiles the code of inline hooks. If that of a ConfigMap cannot be used any more, it
 // compiles the one before.
-func (c *connection) compileCode(ctx context.Context, configs hookConfigs) (*programs, error) {
+func (c *connection) compileCode(ctx context.Context, configs hookConfigs) (*inlineCode, error) {
 	if err := c.checkInline(configs); err != nil || c.env.Store == nil {
 		return nil, err
 	}
@@ -44,10 +44,8 @@ func (c *connection) compileCode(ctx context.Context, configs hookConfigs) (*pro
 	}
 	user := c.account.UserFor("")
 	reader.Begin()
-	compiled, failed, err := c.compileFrom(ctx, configs, func(ref object.Ref) (*object.Object,
-		error) {
-		return reader.Read(ctx, user, ref)
-	})
+	read := func(ref object.Ref) (*object.Object, error) { return reader.Read(ctx, user, ref) }
+	compiled, failed, err := c.compileFrom(ctx, configs, read)
 	if err == nil {
 		reader.Accept()
 		return compiled, nil
@@ -56,10 +54,8 @@ func (c *connection) compileCode(ctx context.Context, configs hookConfigs) (*pro
 	if !refused || !failed.inConfigMap() {
 		return nil, err
 	}
-	compiled, _, older := c.compileFrom(ctx, configs, func(ref object.Ref) (*object.Object, error) {
-		return reader.Accepted(user, ref),
-			nil
-	})
+	readAccepted := func(ref object.Ref) (*object.Object, error) { return reader.Accepted(user, ref), nil }
+	compiled, _, older := c.compileFrom(ctx, configs, readAccepted)
 	if older != nil {
 		return nil, err
 	}
@@ -69,7 +65,7 @@ func (c *connection) compileCode(ctx context.Context, configs hookConfigs) (*pro
 
 // checkInline returns an error if inline hooks cannot be called.
 func (c *connection) checkInline(configs hookConfigs) error {
-	for _, one := range configs.inline() {
+	for _, one := range configs.withCode() {
 		if one.inline.code.inConfigMap() && c.account.PerNamespace() {
 			return c.perNamespaceError(one.field)
 		}
@@ -82,9 +78,9 @@ func (c *connection) checkInline(configs hookConfigs) error {
 
 // compileFrom compiles code with the ConfigMaps that read returns. With an error it returns the code
 // that failed.
-func (c *connection) compileFrom(ctx context.Context, configs hookConfigs, read readConfigMap) (compiled *programs, failed *code,
+func (c *connection) compileFrom(ctx context.Context, configs hookConfigs, read readConfigMap) (compiled *inlineCode, failed *code,
 	err error) {
-	compiled = &programs{of: map[*code]call.Program{}, configMaps: map[object.Ref]map[string]string{}}
+	compiled = &inlineCode{of: map[*code]call.Program{}, configMaps: map[object.Ref]map[string]string{}}
 	defer func() {
 		if err != nil {
 			compiled.close()
@@ -92,7 +88,7 @@ func (c *connection) compileFrom(ctx context.Context, configs hookConfigs, read 
 	}()
 	sum := sha256.New()
 	for _, one := range configs.codes() {
-		script, err := c.script(one, read)
+		script, err := c.scriptOf(one, read)
 		if err != nil {
 			return compiled, one, err
 		}
@@ -107,7 +103,7 @@ func (c *connection) compileFrom(ctx context.Context, configs hookConfigs, read 
 		}
 		sum.Write(encode(script))
 	}
-	for _, one := range configs.inline() {
+	for _, one := range configs.withCode() {
 		if err := compiled.checkFunction(one); err != nil {
 			return compiled, one.inline.code, err
 		}
@@ -116,8 +112,8 @@ func (c *connection) compileFrom(ctx context.Context, configs hookConfigs, read 
 	return compiled, nil, nil
 }
 
-// script returns the files to compile.
-func (c *connection) script(of *code, read readConfigMap) (call.Script, error) {
+// scriptOf returns the files to compile.
+func (c *connection) scriptOf(of *code, read readConfigMap) (call.Script, error) {
 	script := call.Script{Controller: c.name, Share: c.share(), Language: of.language, Entry: of.entry, Sources: of.sources,
 		Holder: c.object, Place: of.place}
 	if !of.inConfigMap() {
@@ -145,7 +141,7 @@ func (c *code) explain(err error) error {
 }
 
 // checkFunction returns an error if the code has no function for a hook.
-func (p *programs) checkFunction(of *hookConfig) error {
+func (p *inlineCode) checkFunction(of *hookConfig) error {
 	functions := p.of[of.inline.code].Functions()
 	if slices.Contains(functions, of.inline.function) {
 		return nil
@@ -159,14 +155,14 @@ func (p *programs) checkFunction(of *hookConfig) error {
 }
 
 // transport returns what calls the function of a hook. A nil p is that of a controller that never runs.
-func (p *programs) transport(of *hookConfig) call.Transport {
+func (p *inlineCode) transport(of *hookConfig) call.Transport {
 	if p == nil {
 		return neverCalled{}
 	}
 	return p.of[of.inline.code].Function(of.inline.function, of.timeout)
 }
 
-func (p *programs) close() {
+func (p *inlineCode) close() {
 	if p == nil {
 		return
 	}
