@@ -22,7 +22,7 @@ import (
 
 // Explore searches the states of the controllers. It returns what it has found when the context ends.
 func Explore(ctx context.Context, options Options) (result *Report, err error) {
-	defer recoverInto(&err)
+	defer func() { err = orPanic(err, recover()) }()
 	report, err := exploreWithin(ctx, &options)
 	if err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ type Replayed struct {
 // Replay makes the steps of a story. The objects, edits and invariants are those of the story, the rest of the
 // options is that of today.
 func Replay(ctx context.Context, options Options, story counterexample.Story) (result *Replayed, err error) {
-	defer recoverInto(&err)
+	defer func() { err = orPanic(err, recover()) }()
 	s, err := replayed(options, &story)
 	if err != nil {
 		return nil, err

@@ -157,7 +157,7 @@ func (s *search) expandAll(ctx context.Context, ids []uint32) (int, error) {
 	began := time.Now()
 	for _, w := range s.workers {
 		all.Go(func() {
-			defer recoverInto(&w.Err)
+			defer func() { w.Err = orPanic(w.Err, recover()) }()
 			for ctx.Err() == nil && w.Err == nil && time.Since(began) < pace {
 				i := next.Add(1) - 1
 				if i >= int64(len(ids)) {
@@ -181,12 +181,13 @@ func (s *search) expandAll(ctx context.Context, ids []uint32) (int, error) {
 	return done, nil
 }
 
-// recoverInto makes a panic an error, because a defect of ours must not take the other tests of a run with it. The states are
-// whole nevertheless: all locks are deferred.
-func recoverInto(err *error) {
-	if value := recover(); value != nil {
-		*err = failure.FromPanic("internal error in Setpoint", value)
+// orPanic returns a recovered panic as an error, else the other one: a defect of ours must not take the other tests of a run with
+// it. The states are whole nevertheless: all locks are deferred.
+func orPanic(err error, recovered any) error {
+	if recovered != nil {
+		return failure.FromPanic("internal error in Setpoint", recovered)
 	}
+	return err
 }
 
 func (s *search) failure() error {

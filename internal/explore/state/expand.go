@@ -246,7 +246,8 @@ func (w *Worker) made(at *Contents, kind world.ActionKind, spends Budget, edits 
 		if err == nil && after == at {
 			err = world.ErrUnchanged
 		}
-		if note(i, err); err != nil {
+		note(i, err)
+		if err != nil {
 			continue
 		}
 		a := action{kind: kind, name: w.nameOf(one.Object), text: one.Name}
