@@ -203,7 +203,7 @@ func OwnError(response []byte, limits Limits) error {
 	beginning := strings.ReplaceAll(string(response[:min(len(response), most)]), " ", "")
 	mayBe := strings.HasPrefix(beginning, `{"error":`) || strings.HasPrefix(beginning, `{"retryAfterSeconds":`)
 	if !mayBe || json.Unmarshal(response, &failed) != nil || failed.Error == "" {
-		return nil
+		return nil //nolint:nilerr // Then it is no error of the hook.
 	}
 	own := errors.New(Quote(failed.Error, limits.MaxErrorBytes))
 	if after := min(failed.RetryAfterSeconds, MaxRetryAfter.Seconds()); after > 0 {

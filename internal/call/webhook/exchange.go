@@ -32,7 +32,7 @@ func (w *Transport) Exchange(ctx context.Context, req *call.Request, result *cal
 		header = header.Clone()
 		header.Set("If-None-Match", last.etag)
 	}
-	resp, err := current.roundTrip(limited, w.newRequest(req.Body, trace.Header(ctx, header)), req.HookType)
+	resp, err := current.roundTrip(limited, w.newRequest(req.Body, trace.Header(ctx, header)), req.HookType) //nolint:bodyclose // Below, where there is one.
 	if interim, is := errors.AsType[*roundtrip.InterimError](err); is {
 		result.Code = interim.Code
 		return call.Response{}, &StatusError{Code: interim.Code}
@@ -198,7 +198,7 @@ func (w *Transport) OpenStream(called context.Context, req *call.Request, result
 	header.Del("Content-Type")
 	header.Set("Accept", "application/x-ndjson, application/json")
 	get := &http.Request{Method: http.MethodGet, URL: w.url, Host: w.url.Host, Header: header}
-	resp, err := roundtrip.Do(current, get.WithContext(ctx))
+	resp, err := roundtrip.Do(current, get.WithContext(ctx)) //nolint:bodyclose // By the streamBody.
 	late := !timeout.Stop()
 	if err != nil {
 		defer cancel()
@@ -211,7 +211,7 @@ func (w *Transport) OpenStream(called context.Context, req *call.Request, result
 	}
 	result.Code = resp.StatusCode
 	if resp.StatusCode != http.StatusOK {
-		defer body.Close()
+		defer func() { _ = body.Close() }()
 		return nil, statusError(resp, req.Limits, result)
 	}
 	return body, nil

@@ -196,7 +196,8 @@ func (d *dependents) noteWritten(resource object.Resource, o, stored *object.Obj
 	d.stale, d.written = true, true
 	ref, owned := o.Ref(), stored != nil && d.isOwned(stored)
 	if d.memory != nil && d.memory.applied.names != nil {
-		if delete(d.memory.applied.names, appliedName(ref)); owned {
+		delete(d.memory.applied.names, appliedName(ref))
+		if owned {
 			d.memory.applied.names[appliedName(ref)] = true
 		}
 	}

@@ -150,6 +150,7 @@ func (d *Objects) Patch(ctx context.Context, key queue.Key, part string, change 
 	return nil
 }
 
+// SendPatch sends a JSON merge patch and returns the object in the response.
 func (d *Objects) SendPatch(ctx context.Context, path string, change map[string]any) ([]byte, error) {
 	body, err := json.Marshal(change)
 	if err != nil {
