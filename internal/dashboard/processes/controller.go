@@ -11,14 +11,20 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// The states of a controller, beside those of its process.
+// The states of a controller, beside those of its process. It is Conflicting, too, if some of its objects are.
 const (
-	controllerNotAccepted   inspect.State = "Not accepted"
-	controllerNotReady      inspect.State = "Not ready"
+	// controllerNotAccepted: the condition Accepted is False.
+	controllerNotAccepted inspect.State = "Not accepted"
+	// controllerNotReady: the condition Ready is False.
+	controllerNotReady inspect.State = "Not ready"
+	// controllerDeletionsHeld: the deletion guard holds deletions.
 	controllerDeletionsHeld inspect.State = "Deletions held"
-	controllerFailing       inspect.State = "failing" // Their number is before it.
-	controllerStarting      inspect.State = "Starting"
-	controllerReady         inspect.State = "Ready"
+	// controllerFailing: the latest reconcile failed for some objects; their number is shown.
+	controllerFailing inspect.State = "failing"
+	// controllerStarting: the condition Ready is Unknown, or not there yet.
+	controllerStarting inspect.State = "Starting"
+	// controllerReady: none of these.
+	controllerReady inspect.State = "Ready"
 )
 
 // controllerStates are all states, by severity, with the CSS classes of their badges.

@@ -331,11 +331,11 @@ func (s *ended) Await(ctx context.Context, _ uint64) (uint64, error) {
 	return 0, ctx.Err()
 }
 
-// The states of objects that no process reconciles. Only the dashboard has them: a process reports StateUnknown.
+// The states of controllers that do not run, and of their objects. Only the dashboard has them: a process reports StateUnknown.
 const (
-	// Suspended says that the controller of the object is suspended: it watches nothing.
+	// Suspended: the spec suspends the controller, which watches nothing.
 	Suspended inspect.State = "Suspended"
-	// Standby says that another replica leads, and reconciles the object.
+	// Standby: another replica leads, and reconciles the objects.
 	Standby inspect.State = "Standby"
 )
 
