@@ -6,6 +6,8 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
@@ -122,13 +124,13 @@ type Admission struct {
 // convert returns the options as package sdk has them.
 func (o *Options) convert() sdk.Options {
 	return sdk.Options{Kubeconfig: o.Kubeconfig, Context: o.Context, Ready: o.Ready, Options: manager.Options{
-		Version: o.Version, ClientQPS: o.ClientQPS, ClientBurst: o.ClientBurst, Workers: o.Workers,
+		Version: o.Version, ClientQPS: o.ClientQPS, ClientBurst: o.ClientBurst,
 		AllowBreakingCRDs: o.AllowBreakingCRDs,
-		Namespace:         o.Namespace, Namespaces: o.Namespaces,
-		LeaderElection: leader.Election(o.LeaderElection), Admission: serving.AdmissionOptions(o.Admission),
+		Settings:          compile.Settings{Workers: o.Workers, Namespace: o.Namespace, Namespaces: o.Namespaces},
+		LeaderElection:    leader.Election(o.LeaderElection), Admission: serving.AdmissionOptions(o.Admission),
 		ShutdownTimeout: o.ShutdownTimeout, Profiling: o.Profiling, Log: o.Log,
 		Address: o.Address, HealthAddress: o.HealthAddress, InspectAddress: o.InspectAddress,
-		History:   manager.History{Off: o.HistorySize < 0, MaxBytes: max(0, o.HistorySize)},
+		History:   inspect.HistoryOptions{Off: o.HistorySize < 0, MaxBytes: max(0, o.HistorySize)},
 		Recording: manager.Recording{File: o.RecordFile, MaxBytes: o.RecordMaxSize},
 		Traces:    &tracing.Config{Provider: o.TracerProvider, Annotate: o.TraceAnnotations},
 	}}

@@ -72,7 +72,8 @@ func (e *Exploration) workspace(ctx context.Context, app *setpoint.App) (*worksp
 		return nil, err
 	}
 	compiled, err := sdk.Of(app).CompileAll(ctx, compile.Environment{
-		Resolve: w.Kinds.Resolve, ResolveKind: w.Kinds.ResolveKind, StatusOf: w.Kinds.StatusOf, Namespace: "default",
+		Resolve: w.Kinds.Resolve, ResolveKind: w.Kinds.ResolveKind, StatusOf: w.Kinds.StatusOf,
+		Settings: compile.Settings{Namespace: "default"},
 	})
 	if err != nil {
 		return nil, err

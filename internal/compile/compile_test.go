@@ -137,7 +137,7 @@ func environment(t *testing.T) Environment {
 	}})).In(t)
 	cached := cache.New(client, cache.Options{Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(cached.Close)
-	return Environment{Resolve: resolve, StatusOf: statusOf, Workers: 4, Namespace: "setpoint-system", PodNamespace: "setpoint-system", FieldManager: "metacontroller", Store: cached, Inline: compileWords, Exec: openNothing, Expressions: expression.Compile}
+	return Environment{Resolve: resolve, StatusOf: statusOf, PodNamespace: "setpoint-system", Store: cached, Settings: Settings{Workers: 4, Namespace: "setpoint-system", FieldManager: "metacontroller", Inline: compileWords, Exec: openNothing, Expressions: expression.Compile}}
 }
 
 func kindNamed(t *testing.T, o *object.Object) Kind {

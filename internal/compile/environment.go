@@ -18,8 +18,45 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
+// Settings are those of all controllers.
+type Settings struct {
+	// Namespace is where namespaced objects of cluster-scoped parents are stored.
+	Namespace string
+	// Namespaces are those in which the controllers of objects watch and write namespaced kinds; none
+	// mean all.
+	Namespaces []string
+	// Workers is the maximum of concurrent reconciles of a controller.
+	Workers int
+	// Resync is the longest interval between reconciles of an object; 0 leaves it to each controller.
+	Resync time.Duration
+	// Dial connects to webhooks; nil for the network. Routed reports for which addresses it is used
+	// instead of a proxy; nil for all.
+	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
+	Routed func(address string) bool
+	// Limits limit the responses of hooks; the zero value has defaults.
+	Limits call.Limits
+	// Inline compiles the code of inline hooks; its errors are a *call.SourceError for those in the
+	// code. Exec opens a program; its errors are those of the command. Nil means that this process
+	// does not run such hooks.
+	Inline func(ctx context.Context, script call.Script) (call.Program, error)
+	Exec   func(command call.Command) (call.Transport, error)
+	// Expressions compiles CEL over variables; nil where controllers may not have any.
+	Expressions func(source string, variables ...string) (Predicate, error)
+	// DefaultAccount is the ServiceAccount of controllers that name none; zero for the rights of this process. OwnRights
+	// means that all act with those, such as a user's dry run.
+	DefaultAccount identity.Account
+	OwnRights      bool
+	// ApplyStrategy is how controllers of metacontroller.k8s.io apply children, and FieldManager who does so by ServerSide.
+	// DisableDeletionGuard turns off their deletion guard. Controllers of setpoint.dev have fields for these.
+	ApplyStrategy        plan.ApplyStrategy
+	FieldManager         string
+	DisableDeletionGuard bool
+}
+
 // Environment has the dependencies and settings of compilation.
 type Environment struct {
+	Settings
+
 	// Resolve finds the resource of a plural. Its error wraps ErrNotServed if there is none.
 	Resolve func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
 	// ResolveKind is Resolve for a kind, such as "Deployment".
@@ -29,48 +66,17 @@ type Environment struct {
 	Known func(apiVersion, name string) (object.Resource, bool)
 	// StatusOf returns which fields the status schema of a kind has; may be nil.
 	StatusOf func(ctx context.Context, resource object.Resource) (Status, error)
-	// Dial connects to webhooks; nil for the network. Routed reports for which addresses it is used
-	// instead of a proxy; nil for all.
-	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
-	Routed func(address string) bool
 	// Authorization returns the Authorization header for webhooks at a URL without credentials; "" for none.
 	// Nil means none for all.
 	Authorization func(url string) string
 	// UserAgent is sent to webhooks.
 	UserAgent string
-	// Limits limit the responses of webhooks.
-	Limits call.Limits
-	// Inline compiles the code of inline hooks; its errors are a *call.SourceError for those in the
-	// code. Exec opens a program; its errors are those of the command. Nil means that this process
-	// does not run such hooks.
-	Inline func(ctx context.Context, script call.Script) (call.Program, error)
-	Exec   func(command call.Command) (call.Transport, error)
 	// Sources reads the ConfigMaps with code; nil to read them once. It remembers the code that compiled.
 	Sources *configmap.Reader
-	// Expressions compiles CEL over variables; nil where controllers may not have any.
-	Expressions func(source string, variables ...string) (Predicate, error)
 	// Connections limits the connections of all webhooks together; nil for no limit.
 	Connections *webhook.ConnectionLimiter
-	// Workers is the maximum of concurrent reconciles of a controller.
-	Workers int
-	// Resync is the longest resync period of all controllers; 0 for none.
-	Resync time.Duration
-	// Namespaces are those in which the controllers of objects watch and write namespaced kinds; none
-	// mean all.
-	Namespaces []string
-	// Namespace is where namespaced objects of cluster-scoped parents are stored.
-	Namespace string
 	// PodNamespace is the namespace of Setpoint's own pods; empty outside of a cluster.
 	PodNamespace string
-	// DefaultAccount is the ServiceAccount of controllers that name none. OwnRights means that all act with
-	// the rights of this process, such as a user's dry run.
-	DefaultAccount identity.Account
-	OwnRights      bool
-	// ApplyStrategy and FieldManager are those of metacontroller.k8s.io.
-	ApplyStrategy plan.ApplyStrategy
-	FieldManager  string
-	// DisableDeletionGuard turns off the deletion guard for metacontroller.k8s.io.
-	DisableDeletionGuard bool
 	// Store watches the Secrets and ConfigMaps of connections; nil for programs that never run. Their
 	// code is not compiled.
 	Store *cache.Cache

@@ -87,7 +87,7 @@ func TestDeletionLimit(t *testing.T) {
 		{"set", setpointDeletionLimit(api.DeletionGuard{Mode: api.DeletionGuardEnabled, MaxDeletions: &none, MaxPercent: &all}), &plan.DeletionLimit{MaxPercent: 100}},
 		{"disabled", setpointDeletionLimit(api.DeletionGuard{Mode: api.DeletionGuardDisabled, MaxDeletions: &none}), nil},
 		{"Metacontroller's", metacontroller(Environment{}), plan.DefaultDeletionLimit()},
-		{"Metacontroller's, turned off", metacontroller(Environment{DisableDeletionGuard: true}), nil},
+		{"Metacontroller's, turned off", metacontroller(Environment{Settings: Settings{DisableDeletionGuard: true}}), nil},
 	} {
 		if diff := cmp.Diff(c.want, c.got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/dryrun"
 	"github.com/setpoint-dev/setpoint/internal/expression"
@@ -180,10 +181,13 @@ func (s *session) startManager(ctx context.Context) error {
 // managerOptions returns the options of the manager.
 func (s *session) managerOptions(dashboard manager.Dashboard) manager.Options {
 	o := manager.Options{
-		Config: s.config, Dial: s.locals.dial, Version: s.Version, Log: s.Log, Dashboard: dashboard,
-		Routed:         func(address string) bool { return s.locals.serving(address) != nil },
+		Settings: compile.Settings{
+			Dial: s.locals.dial, Routed: func(address string) bool { return s.locals.serving(address) != nil },
+			Expressions: expression.Compile,
+		},
+		Config: s.config, Version: s.Version, Log: s.Log, Dashboard: dashboard,
 		InspectAddress: "127.0.0.1:0", InspectDir: s.inspectDir, Recording: s.Recording, Traces: s.Traces,
-		Plan: dryrun.ForObject, Expressions: expression.Compile,
+		Plan: dryrun.ForObject,
 	}
 	if s.Target != nil {
 		s.Target.limit(&o, s.shared)

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
@@ -166,7 +167,7 @@ func (f *Flags) Traces() *trace.Config { return f.traces.Options() }
 func (f *Flags) Recording() manager.Recording { return f.recording.Options() }
 
 // History returns the size of the history, which Check has validated.
-func (f *Flags) History() manager.History {
+func (f *Flags) History() inspect.HistoryOptions {
 	history, _ := manager.ParseHistory(f.historySize)
 	return history
 }

@@ -1,6 +1,10 @@
 package manager
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+)
 
 func TestInspectAddress(t *testing.T) {
 	for _, test := range []struct {
@@ -20,7 +24,7 @@ func TestInspectAddress(t *testing.T) {
 }
 
 func TestParseHistory(t *testing.T) {
-	for text, want := range map[string]History{"0": {Off: true}, "32Mi": {MaxBytes: 32 << 20}, "1000": {MaxBytes: 1000}} {
+	for text, want := range map[string]inspect.HistoryOptions{"0": {Off: true}, "32Mi": {MaxBytes: 32 << 20}, "1000": {MaxBytes: 1000}} {
 		if got, err := ParseHistory(text); got != want || err != nil {
 			t.Errorf("%s: %+v, %v; want %+v", text, got, err, want)
 		}

@@ -41,7 +41,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/manager/running"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
-	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/recording"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
@@ -217,27 +216,14 @@ func (m *Manager) HookDown(address string, err error) { m.Endpoints.SetDown(addr
 func (m *Manager) compileEnvironment() compile.Environment {
 	reach := m.options.reach()
 	return compile.Environment{
-		Resolve:       m.Resolver.Resolve,
-		ResolveKind:   m.Resolver.ResolveKind,
-		Known:         m.Resolver.Known.Find,
-		StatusOf:      m.CRDs.StatusOf,
-		Dial:          m.options.Dial,
-		Routed:        m.options.Routed,
-		UserAgent:     "setpoint/" + m.options.Version,
-		Limits:        m.options.HookLimits,
-		Inline:        m.options.Inline,
-		Expressions:   m.options.Expressions,
-		Exec:          m.options.Exec,
-		Connections:   m.connections,
-		Workers:       m.options.Workers,
-		Resync:        m.options.Resync,
-		Namespace:     m.options.Namespace,
-		Namespaces:    m.options.Namespaces,
-		PodNamespace:  reach.PodNamespace(),
-		ApplyStrategy: plan.ApplyStrategy(m.options.ApplyStrategy), DisableDeletionGuard: m.options.NoDeletionGuard,
-		FieldManager:       m.options.FieldManager,
-		DefaultAccount:     m.options.DefaultAccount,
-		OwnRights:          m.options.OwnRights,
+		Settings:           m.options.Settings,
+		Resolve:            m.Resolver.Resolve,
+		ResolveKind:        m.Resolver.ResolveKind,
+		Known:              m.Resolver.Known.Find,
+		StatusOf:           m.CRDs.StatusOf,
+		UserAgent:          "setpoint/" + m.options.Version,
+		Connections:        m.connections,
+		PodNamespace:       reach.PodNamespace(),
 		Store:              m.Store,
 		CredentialsRenewed: m.controllers.CredentialsRenewed,
 		ObserveCall:        m.called,

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
@@ -18,7 +19,7 @@ import (
 // Fault S7: a review of Leases with its hook down took the leader Lease and the process Lease
 // from Setpoint itself.
 func TestOwnLeasesAreExcludedFromReviews(t *testing.T) {
-	m := &Manager{dependencies: dependencies{CRDs: crds.NewInstaller(crds.Options{})}, options: Options{LeaderElection: leader.Election{Namespace: "ops", Name: "shop"}, Namespaces: []string{"blue"}}}
+	m := &Manager{dependencies: dependencies{CRDs: crds.NewInstaller(crds.Options{})}, options: Options{LeaderElection: leader.Election{Namespace: "ops", Name: "shop"}, Settings: compile.Settings{Namespaces: []string{"blue"}}}}
 	exempt := m.ownObjects().Leases
 	for _, want := range []string{"shop", m.options.LeaderElection.ProcessLeaseName(m.options.Namespaces)} {
 		if !slices.Contains(exempt, types.NamespacedName{Namespace: "ops", Name: want}) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"net"
 	"strings"
 	"time"
 
@@ -17,9 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
@@ -37,6 +34,11 @@ const programName = "setpoint"
 
 // Options of a Manager. Only Config is required.
 type Options struct {
+	// Settings has Namespace "default", 32 Workers, ApplyStrategy Merge and FieldManager "metacontroller", if they are empty.
+	// Namespace is that of Setpoint itself, with the leader Lease, too. A Go program limits its controllers to namespaces
+	// itself.
+	compile.Settings
+
 	// Config is the client configuration of the cluster.
 	Config *rest.Config
 	// ClientQPS and ClientBurst limit requests to the API server per second on average, and at once. There is no limit
@@ -57,9 +59,6 @@ type Options struct {
 	// stored objects or clients is refused unless AllowBreakingCRDs is set.
 	CRDs              [][]byte
 	AllowBreakingCRDs bool
-	// Namespace is the namespace of Setpoint itself, where the leader Lease and the
-	// revisions of cluster-scoped parents are stored; "default" if empty.
-	Namespace string
 	// Admission configures the webhook server.
 	Admission serving.AdmissionOptions
 	// LeaderElection is disabled by default.
@@ -67,38 +66,10 @@ type Options struct {
 	// ProcessLease detects other processes that handle the same objects without leader election, by a Lease, and logs a
 	// warning. Objects are the same for one Selector and one set of Namespaces.
 	ProcessLease bool
-	// Namespaces limit the namespaced objects that controllers watch and write; none mean
-	// all. A Go program limits its controllers itself.
-	Namespaces []string
-	// Workers is the maximum concurrent reconciles of a controller; 32 if zero.
-	Workers int
-	// HookLimits limit the responses of hooks; the zero value has defaults.
-	HookLimits call.Limits
 	// NoCodeReviews leaves out the webhook that refuses code that does not compile.
 	NoCodeReviews bool
-	// Expressions compiles CEL, as in compile.Environment; nil if controllers may not have any.
-	Expressions func(source string, variables ...string) (compile.Predicate, error)
-	// Inline compiles the code of inline hooks, and Exec opens programs of exec hooks, as in
-	// compile.Environment; nil refuses such hooks.
-	Inline func(ctx context.Context, script call.Script) (call.Program, error)
-	Exec   func(command call.Command) (call.Transport, error)
 	// HookProcesses returns the figures of the processes of these hooks, for metrics; may be nil.
 	HookProcesses serving.HookProcesses
-	// Resync is the longest interval between reconciles of an object, for all controllers;
-	// zero leaves it to each controller.
-	Resync time.Duration
-	// DefaultAccount is the ServiceAccount of controllers that name none; zero for Setpoint's own rights.
-	// OwnRights ignores all ServiceAccounts: a dry run has the rights of its user.
-	DefaultAccount identity.Account
-	OwnRights      bool
-	// ApplyStrategy is how controllers of metacontroller.k8s.io apply children: "Merge",
-	// the default, or "ServerSide". Those of setpoint.dev have a field for it.
-	ApplyStrategy string
-	// FieldManager is the field manager of ServerSide; "metacontroller" if empty.
-	FieldManager string
-	// NoDeletionGuard disables the deletion guard of controllers of metacontroller.k8s.io.
-	// Those of setpoint.dev have a field for it.
-	NoDeletionGuard bool
 	// ShutdownTimeout is how long Run waits for work to stop when its context ends; 10s if zero. UnfinishedTasks, if
 	// set, names tasks of the program that still run, such as "daemon watch of ConfigMap shop/a".
 	ShutdownTimeout time.Duration
@@ -129,12 +100,8 @@ type Options struct {
 	Dashboard Dashboard
 	// Profiling serves Go's profiles at Address, under /debug/pprof.
 	Profiling bool
-	// Dial connects to hooks; nil for the network. Routed reports which addresses Dial
-	// redirects, so that no proxy is used for them; nil for all.
-	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
-	Routed func(address string) bool
 	// History limits the history that Inspect returns.
-	History History
+	History inspect.HistoryOptions
 	// Recording writes all hook calls to a file.
 	Recording Recording
 	// Traces says where spans go; nil for none.
@@ -149,9 +116,6 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// History configures the history of reconciles.
-type History = inspect.HistoryOptions
-
 // Recording configures the continuous recording of hook calls.
 type Recording struct {
 	// File is the path of the file; "" for none.
@@ -165,7 +129,7 @@ func (o Options) withDefaults() Options {
 	o.LeaderElection = o.LeaderElection.WithDefaults(o.Namespace, o.Selector)
 	o.Workers = cmp.Or(o.Workers, 32)
 	o.Admission.Address = cmp.Or(o.Admission.Address, "127.0.0.1:0")
-	o.ApplyStrategy = cmp.Or(o.ApplyStrategy, string(plan.Merge))
+	o.ApplyStrategy = cmp.Or(o.ApplyStrategy, plan.Merge)
 	o.FieldManager = cmp.Or(o.FieldManager, "metacontroller")
 	// An unchanged failure is reported again about every 30 seconds; a lower rate would drop these events.
 	o.EventsQPS = cmp.Or(o.EventsQPS, 1.0/20)
@@ -253,7 +217,7 @@ func (o Options) check() error {
 	if err := serving.CheckInspectAddress(o.InspectAddress); err != nil {
 		return err
 	}
-	switch plan.ApplyStrategy(o.ApplyStrategy) {
+	switch o.ApplyStrategy {
 	case plan.Merge, plan.ServerSide:
 		return o.LeaderElection.Check()
 	}
@@ -261,9 +225,9 @@ func (o Options) check() error {
 }
 
 // ParseHistory parses the size of the history, such as 32Mi; 0 disables it.
-func ParseHistory(text string) (History, error) {
+func ParseHistory(text string) (inspect.HistoryOptions, error) {
 	bytes, err := ParseBytes(text)
-	return History{Off: bytes == 0, MaxBytes: bytes}, err
+	return inspect.HistoryOptions{Off: bytes == 0, MaxBytes: bytes}, err
 }
 
 // ParseBytes parses a quantity of bytes, such as 32Mi.

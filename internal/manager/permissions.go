@@ -106,12 +106,11 @@ func (p *ObjectPermissions) Of(ctx context.Context, declared *object.Object, rel
 
 // Environment returns what controllers are compiled with. They are never run.
 func (p *ObjectPermissions) Environment() compile.Environment {
-	o := p.options
-	reach := o.reach()
+	o, reach := p.options, p.options.reach()
 	return compile.Environment{
-		Resolve: p.resolver.Resolve, ResolveKind: p.resolver.ResolveKind, Workers: o.Workers,
-		Namespace: o.Namespace, Namespaces: o.Namespaces, PodNamespace: reach.PodNamespace(), DefaultAccount: o.DefaultAccount,
-		Expressions: o.Expressions,
+		Settings: compile.Settings{Workers: o.Workers, Namespace: o.Namespace, Namespaces: o.Namespaces,
+			DefaultAccount: o.DefaultAccount, Expressions: o.Expressions},
+		Resolve: p.resolver.Resolve, ResolveKind: p.resolver.ResolveKind, PodNamespace: reach.PodNamespace(),
 	}
 }
 

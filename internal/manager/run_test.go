@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
@@ -46,7 +47,7 @@ func TestUnsupportedClusterStaysAsItIs(t *testing.T) {
 // publishes it in a folder. Fault S10.
 func TestInspectPermissions(t *testing.T) {
 	for folder, want := range map[string]int{"": 1, "/folder": 0} {
-		required := must.Get(RequiredPermissions(nil, Options{Namespace: "shop", InspectAddress: "127.0.0.1:8082", InspectDir: folder})).In(t)
+		required := must.Get(RequiredPermissions(nil, Options{Settings: compile.Settings{Namespace: "shop"}, InspectAddress: "127.0.0.1:8082", InspectDir: folder})).In(t)
 		if rules := required.RulesByNamespace(); len(rules) != want {
 			t.Errorf("with the folder %q: %+v", folder, rules)
 		}

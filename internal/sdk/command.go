@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/uninstall"
@@ -203,8 +204,8 @@ func (f *runFlags) options(stderr io.Writer) (Options, error) {
 	}
 	o := Options{Kubeconfig: f.Kubeconfig, Context: f.Context, Options: manager.Options{
 		AllowBreakingCRDs: f.allowBreakingCRDs, ShutdownTimeout: f.shutdownTimeout,
-		Namespace: f.Namespace, Namespaces: f.Namespaces,
-		Workers: f.Workers, ClientQPS: float32(f.QPS), ClientBurst: f.Burst,
+		Settings:  compile.Settings{Namespace: f.Namespace, Namespaces: f.Namespaces, Workers: f.Workers},
+		ClientQPS: float32(f.QPS), ClientBurst: f.Burst,
 		Address: f.Address, HealthAddress: f.HealthAddress, InspectAddress: f.InspectAddress, Profiling: f.Profiling,
 		Admission: f.Admission, LeaderElection: f.LeaderElection,
 		History: f.History(), Recording: f.Recording(), Traces: f.Traces(),

@@ -96,7 +96,7 @@ func (a *App) OfflineEnvironment(o Options) (compile.Environment, error) {
 		return compile.Environment{}, err
 	}
 	return compile.Environment{
-		Namespace: o.Namespace, Namespaces: o.Namespaces,
+		Settings: compile.Settings{Namespace: o.Namespace, Namespaces: o.Namespaces},
 		ResolveKind: func(_ context.Context, apiVersion, name string) (object.Resource, error) {
 			return a.kinds().Resource(kinds.Kind{APIVersion: apiVersion, Name: name}), nil
 		},

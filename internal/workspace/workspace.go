@@ -231,10 +231,12 @@ func (w *Workspace) prepare() error {
 	}
 	store := cache.New(client, cache.Options{})
 	w.env = compile.Environment{
-		Resolve: w.Kinds.Resolve, ResolveKind: w.Kinds.ResolveKind, StatusOf: w.Kinds.StatusOf,
-		Inline: w.options.Inline, Exec: w.options.Exec, Expressions: w.options.Expressions,
-		Dial: w.programs.dial, Routed: w.programs.routed, UserAgent: "setpoint-test",
-		Namespace: namespace, OwnRights: true, ApplyStrategy: plan.Merge, FieldManager: "metacontroller",
+		Settings: compile.Settings{
+			Inline: w.options.Inline, Exec: w.options.Exec, Expressions: w.options.Expressions,
+			Dial: w.programs.dial, Routed: w.programs.routed,
+			Namespace: namespace, OwnRights: true, ApplyStrategy: plan.Merge, FieldManager: "metacontroller",
+		},
+		Resolve: w.Kinds.Resolve, ResolveKind: w.Kinds.ResolveKind, StatusOf: w.Kinds.StatusOf, UserAgent: "setpoint-test",
 		Store: store, Sources: configmap.NewDryRunReader(store, w.Objects...),
 	}
 	return nil

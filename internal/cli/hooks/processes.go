@@ -143,9 +143,9 @@ func NewApplyStrategy() *flags.Choice {
 }
 
 // ApplyStrategy returns the strategy that is chosen, as the manager names it.
-func ApplyStrategy(c *flags.Choice) string {
+func ApplyStrategy(c *flags.Choice) plan.ApplyStrategy {
 	if c.Value == server {
-		return string(plan.ServerSide)
+		return plan.ServerSide
 	}
-	return string(plan.Merge)
+	return plan.Merge
 }

@@ -25,6 +25,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/admission/register"
 	"github.com/setpoint-dev/setpoint/internal/cli/client"
+	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
@@ -179,7 +180,7 @@ func judgeClock(date, received time.Time) finding {
 
 // rights says what the user lacks for `setpoint run`.
 func (c *cluster) rights(ctx context.Context, namespace string) finding {
-	required := manager.RunPermissions(manager.Options{Config: c.config, Namespace: namespace})
+	required := manager.RunPermissions(manager.Options{Config: c.config, Settings: compile.Settings{Namespace: namespace}})
 	missing, err := rbac.Missing(ctx, c.client, required)
 	switch {
 	case err != nil:

@@ -32,7 +32,7 @@ func TestPrompts(t *testing.T) {
 	}
 }
 
-// What flags say has no prompt.
+// What flags say has no prompt, and nothing has where an operator is already.
 func TestPromptsOnlyForWhatIsMissing(t *testing.T) {
 	var out bytes.Buffer
 	p := &command.Invocation{Stdin: strings.NewReader("services\n"), Stdout: &out}
@@ -43,13 +43,7 @@ func TestPromptsOnlyForWhatIsMissing(t *testing.T) {
 	if strings.Count(out.String(), "]: ") != 1 || f.children[0] != "services" {
 		t.Errorf("%s: %v", &out, f.children)
 	}
-}
-
-func TestPromptsForNothingWhereAnOperatorIs(t *testing.T) {
-	var out bytes.Buffer
-	p := &command.Invocation{Stdin: strings.NewReader(""), Stdout: &out}
-	err := prompt(p, Command(p, nil), &initFlags{language: "go", output: "../../../examples/guitar"}, "shop")
-	if !errors.Is(err, fs.ErrExist) || out.Len() > 0 {
-		t.Errorf("%v, printed %q", err, &out)
+	if f.output = "../../../examples/guitar"; !errors.Is(prompt(p, c, f, "shop"), fs.ErrExist) {
+		t.Error("it prompts in the folder of an operator")
 	}
 }

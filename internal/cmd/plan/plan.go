@@ -134,10 +134,11 @@ func run(p *command.Invocation, c *cobra.Command, f *planFlags, args []string) e
 	defer stop()
 	f.processes.Log = flags.NewLog(p.Stderr, flags.Brief, "info") // Before that of the libraries.
 	options := manager.Options{
-		Config: cluster.Config, Dial: routes.Dial, Routed: routes.Has, Namespace: manager.PodNamespace(),
-		Version:   command.ReadVersion().Version,
-		OwnRights: true, Expressions: expression.Compile,
-		ApplyStrategy: hooks.ApplyStrategy(f.apply), FieldManager: f.fieldManager, Log: flags.NewLog(p.Stderr, flags.Brief, "error"),
+		Settings: compile.Settings{
+			Dial: routes.Dial, Routed: routes.Has, Namespace: manager.PodNamespace(), OwnRights: true, Expressions: expression.Compile,
+			ApplyStrategy: hooks.ApplyStrategy(f.apply), FieldManager: f.fieldManager,
+		},
+		Config: cluster.Config, Version: command.ReadVersion().Version, Log: flags.NewLog(p.Stderr, flags.Brief, "error"),
 	}
 	if err := f.processes.AddTo(&options); err != nil {
 		return err

@@ -97,8 +97,8 @@ func (r *rbacRun) programOptions(op *operator.Operator) manager.Options {
 		r.grant.Process.Name, r.grant.Process.Namespace = op.Name, "default"
 	}
 	return manager.Options{
-		Expressions: expression.Compile,
-		Name:        cmp.Or(r.name, op.Name), Namespace: r.grant.Process.Namespace, Namespaces: r.namespaces,
+		Settings:       compile.Settings{Expressions: expression.Compile, Namespace: r.grant.Process.Namespace, Namespaces: r.namespaces},
+		Name:           cmp.Or(r.name, op.Name),
 		LeaderElection: leader.Election{Enabled: true, Name: op.Name},
 		Admission:      serving.AdmissionOptions{}.WithClusterDefaults(true, op.Name),
 		InspectAddress: manager.Cluster{InCluster: true}.InspectAddress(manager.InspectAuto),

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/cli/hooks"
+	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/dryrun"
 	"github.com/setpoint-dev/setpoint/internal/expression"
 	"github.com/setpoint-dev/setpoint/internal/flags"
@@ -126,16 +127,18 @@ func (f *runFlags) check() error {
 func (f *runFlags) options(cluster manager.Cluster) manager.Options {
 	size, _ := manager.ParseBytes(f.hooks.size)
 	o := manager.Options{
+		Settings: compile.Settings{
+			Namespace: cmp.Or(f.Namespace, manager.PodNamespace()), Namespaces: f.Namespaces, Workers: f.Workers, Resync: f.resync,
+			Limits:        call.Limits{MaxResponseBytes: int64(size), MaxValues: f.hooks.values, MaxErrorBytes: cmp.Or(f.hooks.quoted, -1)},
+			ApplyStrategy: hooks.ApplyStrategy(f.apply), FieldManager: f.fieldManager, DisableDeletionGuard: !f.deletionGuard,
+			Expressions: expression.Compile,
+		},
 		Config: cluster.Config, ClientQPS: float32(f.QPS), ClientBurst: f.Burst,
-		Namespace: cmp.Or(f.Namespace, manager.PodNamespace()), Selector: f.selector, SkipCRDs: f.crds.Value == "skip",
-		Namespaces: f.Namespaces, LeaderElection: f.LeaderElection, ProcessLease: true,
-		Workers: f.Workers, Resync: f.resync, ApplyStrategy: hooks.ApplyStrategy(f.apply), FieldManager: f.fieldManager,
-		NoDeletionGuard: !f.deletionGuard,
-		EventsQPS:       f.eventsQPS, EventsBurst: f.eventsBurst,
-		HookLimits: call.Limits{MaxResponseBytes: int64(size), MaxValues: f.hooks.values, MaxErrorBytes: cmp.Or(f.hooks.quoted, -1)},
-		Address:    f.Address, HealthAddress: f.HealthAddress, HealthPath: f.operator.healthPath, Profiling: f.Profiling,
+		Selector: f.selector, SkipCRDs: f.crds.Value == "skip", LeaderElection: f.LeaderElection, ProcessLease: true,
+		EventsQPS: f.eventsQPS, EventsBurst: f.eventsBurst,
+		Address: f.Address, HealthAddress: f.HealthAddress, HealthPath: f.operator.healthPath, Profiling: f.Profiling,
 		InspectAddress: cluster.InspectAddress(f.InspectAddress), InspectDir: cluster.ProcessDir,
-		History: f.History(), Recording: f.Recording(), Traces: f.Traces(), Plan: dryrun.ForObject, Expressions: expression.Compile,
+		History: f.History(), Recording: f.Recording(), Traces: f.Traces(), Plan: dryrun.ForObject,
 		Dashboard: &f.dashboard,
 		Version:   command.ReadVersion().Version,
 	}

@@ -28,7 +28,7 @@ func TestHookFlags(t *testing.T) {
 			}
 			continue
 		}
-		if got := f.options(manager.Cluster{}).HookLimits; got != c.want {
+		if got := f.options(manager.Cluster{}).Limits; got != c.want {
 			t.Errorf("%v: %+v", c.args, got)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/client"
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/cli/operators"
+	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/expression"
 	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/manager"
@@ -91,8 +92,8 @@ func run(p *command.Invocation, c *cobra.Command, f *uninstallFlags, files []str
 			"stop it first, or name the cluster that is meant: --context NAME, or --kubeconfig "+session+" for this one")
 	}
 	options := manager.Options{
-		Expressions: expression.Compile,
-		Config:      cluster.Config, Namespace: f.Namespace, Namespaces: f.namespaces, Selector: f.selector,
+		Settings: compile.Settings{Expressions: expression.Compile, Namespace: f.Namespace, Namespaces: f.namespaces},
+		Config:   cluster.Config, Selector: f.selector,
 		Admission: serving.AdmissionOptions{Service: f.service},
 		Version:   command.ReadVersion().Version, Log: flags.NewLog(p.Stderr, flags.Brief, "info"),
 	}
