@@ -275,7 +275,9 @@ func (s reflectorStore) Delete(obj any) error {
 	return nil
 }
 
-// Bookmark handles a BOOKMARK event: the store is a ReflectorBookmarkStore.
+var _ reflectors.ReflectorBookmarkStore = reflectorStore{}
+
+// Bookmark handles a BOOKMARK event.
 func (s reflectorStore) Bookmark(resourceVersion string) error {
 	version, err := parseVersion(resourceVersion)
 	if err == nil {

@@ -128,7 +128,7 @@ func (w *watch) addView(v *View) {
 		return
 	}
 	w.views = append(w.views, v)
-	if w.manual == nil {
+	if w.manual == nil && v.handle != nil {
 		for o := range v.All() {
 			v.notify(Event{New: o})
 		}

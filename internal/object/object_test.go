@@ -135,11 +135,12 @@ func TestParseErrors(t *testing.T) {
 func TestParseAsSetsTypeOfListItems(t *testing.T) {
 	const whole = `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"x"}}`
 	for text, want := range map[string]string{
-		`{"metadata":{"name":"x"}}`:                        whole,
-		`{"apiVersion":"apps/v1","metadata":{"name":"x"}}`: whole,
-		`{"kind":"Deployment"}`:                            `{"apiVersion":"apps/v1","kind":"Deployment"}`,
-		`{ }`:                                              `{"kind":"Deployment","apiVersion":"apps/v1"}`,
-		`{"kind":"Scale","apiVersion":"v2"}`:               `{"kind":"Scale","apiVersion":"v2"}`,
+		`{"metadata":{"name":"x"}}`:                            whole,
+		`{"apiVersion":"apps/v1","metadata":{"name":"x"}}`:     whole,
+		`{"kind":"Deployment"}`:                                `{"apiVersion":"apps/v1","kind":"Deployment"}`,
+		"{" + strings.Repeat(" ", 60) + `"kind":"Deployment"}`: `{"apiVersion":"apps/v1","kind":"Deployment"}`,
+		`{ }`:                                `{"kind":"Deployment","apiVersion":"apps/v1"}`,
+		`{"kind":"Scale","apiVersion":"v2"}`: `{"kind":"Scale","apiVersion":"v2"}`,
 	} {
 		o := must.Get(object.ParseAs([]byte(text), "apps/v1", "Deployment")).In(t)
 		if got := string(o.JSON()); got != want {

@@ -428,12 +428,12 @@ func (p *parser) extraSize() (size int) {
 	return size
 }
 
-// shift returns the position in the copy of one in the data.
+// shift returns the position in the copy of one in the data, and 0 of what is absent there.
 func (c *objectCopy) shift(at int64) int64 {
 	if at >= c.cut.to {
 		at -= c.cut.to - c.cut.from
 	}
-	return at + c.moved
+	return max(at+c.moved, 0)
 }
 
 // rangeOf returns the range of a text. It appends one that is not in the data.

@@ -45,7 +45,7 @@ func (f *Planner) Claim(resource object.Resource, owned, orphans []*object.Objec
 			return c, err
 		}
 	}
-	if f.Parent.Deleting() || f.isDecorator() {
+	if f.Parent.Deleting() || f.isDecorator() || len(orphans) == 0 {
 		return c, nil
 	}
 	own, err := json.Marshal(OwnerReferenceTo(f.Parent))
@@ -211,13 +211,14 @@ func (f *Planner) change(before *object.Object, child Child, digest uint64) (Act
 	if before == nil {
 		return f.create(action, child)
 	}
-	applied, recreate := appliedRecordOf(before), child.Rule.Method == Recreate
+	serverSide, recreate := child.Rule.Strategy == ServerSide, child.Rule.Method == Recreate
+	applied := serverSide || appliedRecordOf(before).verb != ""
 	switch {
-	case recreate && (child.Rule.Strategy == ServerSide || applied.verb != ""):
+	case recreate && applied:
 		return f.recreateServerSide(action, child.Object)
-	case child.Rule.Strategy == ServerSide:
+	case serverSide:
 		return f.serverSide(action, child.Object)
-	case applied.verb != "":
+	case applied:
 		return f.applyOnceMore(action, child.Object)
 	}
 	return f.merge(action, child.Object, recreate)

@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"cmp"
 	"container/heap"
 	"container/list"
 	"context"
@@ -177,7 +176,10 @@ func (q *Queue) finish(e *entry, outcome Outcome, now time.Duration) {
 		e.earliestRetry = addDelay(now, outcome.after)
 		q.delays.set(&e.retry, e.earliestRetry)
 	default:
-		delay := cmp.Or(outcome.backoff, q.options.backoff(e.attempts))
+		delay := outcome.backoff
+		if delay <= 0 {
+			delay = q.options.backoff(e.attempts)
+		}
 		e.attempts++
 		e.earliestRetry = now + min(delay, q.options.EventDelay)
 		q.delays.set(&e.retry, addDelay(now, delay))

@@ -112,7 +112,10 @@ func (t *Tracer) linksOf(run *Run) (links []oteltrace.Link, above write) {
 // newAnnotation returns what the annotation says, if no run of the object has seen it. It stays on the object, and later
 // changes have other causes.
 func (t *Tracer) newAnnotation(run *Run) oteltrace.SpanContext {
-	if last, _ := t.annotations.Get(run.key()); run.Annotation == "" || last == run.Annotation {
+	if run.Annotation == "" {
+		return oteltrace.SpanContext{}
+	}
+	if last, _ := t.annotations.Get(run.key()); last == run.Annotation {
 		return oteltrace.SpanContext{}
 	}
 	t.annotations.Add(run.key(), run.Annotation)

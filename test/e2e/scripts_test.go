@@ -21,8 +21,7 @@ func TestScripts(t *testing.T) {
 	runScripts(t, "scripts")
 }
 
-// TestAlone runs the scripts that boot control planes of their own: they break or restart them, or must find no other
-// controller there. Each costs as much as ten others.
+// TestAlone runs the scripts that boot control planes of their own: they break these, or must find no other controller.
 func TestAlone(t *testing.T) {
 	t.Parallel()
 	runScripts(t, "alone")

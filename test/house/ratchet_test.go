@@ -235,7 +235,7 @@ func upwardArrows(files []goFile) (up, total int) {
 func declarations(files []goFile) map[string]string {
 	owners := map[string]string{}
 	declare := func(name, file string) {
-		if was, twice := owners[name]; twice && was != file {
+		if was, twice := owners[name]; name == "_" || twice && was != file {
 			file = ""
 		}
 		owners[name] = file

@@ -50,8 +50,8 @@ const maxDaemonCalls = 32
 func (c *Controller) Run(ctx context.Context) {
 	c.Base.Run(ctx, c.reconcile, func() {
 		c.reset()
+		c.feed.Begin(ctx) // Nothing closes the gate before it starts.
 		c.gate.Reset()
-		c.feed.Begin(ctx)
 		c.backend.Start()
 	}, func() {
 		c.eventBuffer.setActive(false)
@@ -167,15 +167,16 @@ func (c *Controller) joinBackend() {
 	if c.Backends == nil || p.Notifications == nil && p.Index == nil {
 		return
 	}
-	c.backend = c.Backends.Join(p.ID, backendController{c}, backend.Member{Name: c.program.Name, Open: p.Notifications,
-		Indexed: p.Index != nil})
 	c.gate = &index.Gate{
 		IsReleased: func(key queue.Key) bool {
 			o := c.Get(key)
 			return o != nil && c.PhaseOf(o) != controller.PhaseManaged
 		},
-		IndexesComplete: c.backend.MayCall, Add: c.Queue.Add,
+		IndexesComplete: func() bool { return c.backend.MayCall() }, Add: c.Queue.Add,
 	}
+	// Others of the process may release the gate from now on.
+	c.backend = c.Backends.Join(p.ID, backendController{c}, backend.Member{Name: c.program.Name, Open: p.Notifications,
+		Indexed: p.Index != nil})
 	if p.Index != nil {
 		c.feed = &index.Feed{
 			Base: c.Base, Controller: c.program.Object, Selections: c.program.Selections(), Selects: c.rules.Selects,

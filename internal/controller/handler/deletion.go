@@ -91,6 +91,9 @@ func (p *Program) HandBack(o *object.Object) (HandBack, error) {
 	}
 	annotations, status := lasthandled.Removal(o, append(slices.Clip(p.FormerRecords), rules.Record))
 	annotations = object.CombinePatches(annotations, nil)
+	if o.Field(rules.Record.InAnnotation()...) != nil { // Also one that cannot be read.
+		annotations[p.HandledAnnotation] = nil
+	}
 	switch {
 	case o.Field("metadata", "annotations", p.ReplacedAnnotation) != nil: // That of the previous controller is still there.
 	case rules.HasHandled(recorded, o):

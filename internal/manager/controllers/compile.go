@@ -65,7 +65,8 @@ func (c *compilation) reader(key queue.Key) *configmap.Reader {
 
 // codeCompiled enqueues a controller whose code is compiled.
 func (c *compilation) codeCompiled(name string) {
-	c.queue.Add(keyOf(name), queue.Cause{Kind: queue.HookChanged})
+	kind, object, _ := strings.Cut(name, "/")
+	c.queue.Add(queue.Key{Namespace: kind, Name: object}, queue.Cause{Kind: queue.HookChanged})
 }
 
 // checkRunnable refuses a controller that conflicts with another one, or lacks access.

@@ -51,7 +51,7 @@ func (v *inspection) snapshots() []controllerSnapshot {
 
 // Has reports whether there is a controller with a name.
 func (v *inspection) Has(name string) bool {
-	_, exists := v.registry.all()[keyOf(name)]
+	_, exists := v.registry.named(name)
 	return exists
 }
 
@@ -189,11 +189,12 @@ func (v *inspection) Healths() map[string]controller.Health {
 
 // Objects implements inspect.Source.
 func (v *inspection) Objects(_ context.Context, controller string, q inspect.Query) (inspect.Page, error) {
-	if !v.Has(controller) {
+	entry, exists := v.registry.named(controller)
+	if !exists {
 		return inspect.Page{}, fmt.Errorf("controller %q: %w", controller, failure.ErrNotFound)
 	}
 	var all []inspect.ManagedObject
-	if r := v.registry.get(keyOf(controller)).running; r != nil {
+	if r := entry.running; r != nil {
 		for _, w := range r.Workers {
 			for _, objectState := range w.ObjectStates() {
 				all = append(all, inspect.ManagedObject{Resource: w.Resource(), ObjectState: objectState})

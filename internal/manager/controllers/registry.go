@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
@@ -31,19 +30,21 @@ type registry struct {
 // entries are controllers at one moment.
 type entries map[queue.Key]controllerEntry
 
-// keyOf returns the key of a controller with a name.
-func keyOf(name string) queue.Key {
-	if kind, object, declared := strings.Cut(name, "/"); declared {
-		return queue.Key{Namespace: kind, Name: object}
-	}
-	return queue.Key{Name: name}
-}
-
 // get returns what is known of a controller; the zero value if there is none.
 func (g *registry) get(key queue.Key) controllerEntry {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.entries[key]
+}
+
+// named returns what is known of a controller by its name. One of a program has a slash in it, too, and none in its key.
+func (g *registry) named(name string) (controllerEntry, bool) {
+	for key, e := range g.all() {
+		if key.String() == name {
+			return e, true
+		}
+	}
+	return controllerEntry{}, false
 }
 
 // all returns what is known of all controllers.

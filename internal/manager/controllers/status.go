@@ -49,7 +49,8 @@ func (r *reporter) reportStatuses(ctx context.Context) {
 				r.Log.Debug("controller status not stored", "error", err.Error())
 			}
 		}
-		for _, e := range r.registry.all() {
+		for key := range r.registry.all() {
+			e := r.registry.get(key) // Each is as it is now: reports before it take time.
 			r.reportStatus(ctx, &e)
 		}
 	}, reportEvery)

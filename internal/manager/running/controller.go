@@ -80,7 +80,7 @@ type Controller struct {
 	Reported *router.Reported
 	// moving is held while parents move, so that a status that was read earlier does not take them back.
 	moving sync.Mutex
-	// policy guards Compiled.Rollout, which a user may edit while the controller runs.
+	// policy guards writes of Compiled.Rollout, which a user may edit while the controller runs.
 	policy sync.Mutex
 	// outdated means that the version of the parents that have not moved is another one by now.
 	outdated atomic.Bool
@@ -125,7 +125,7 @@ func workersOf[T any](c *Controller) (all []T) {
 func New(d *Dependencies, compiled *compile.Compiled, declared *object.Object) *Controller {
 	c := &Controller{Compiled: compiled, Dependencies: d, cancel: func() {}, stopped: make(chan struct{})}
 	tools := controller.Dependencies{
-		Store: d.Store, Writer: d.Writer(), Access: d.Permissions.Accounts, Resolve: d.Resolver.Resolve, Known: d.Resolver.Known.Find,
+		Store: d.Store, Access: d.Permissions.Accounts, Resolve: d.Resolver.Resolve, Known: d.Resolver.Known.Find,
 		Observer: observer{d, compiled.Account}, Unrecorded: d.Unrecorded, Log: d.Log, Backends: d.Backends, Tracer: d.Tracer,
 	}
 	if len(compiled.Programs) > 0 {
@@ -138,11 +138,13 @@ func New(d *Dependencies, compiled *compile.Compiled, declared *object.Object) *
 		c.setRollbackWhen(nil)
 	}
 	for _, program := range compiled.Programs {
+		tools.Writer = d.Writer() // Each has a limit of concurrent requests of its own.
 		c.Workers = append(c.Workers, composite.New(d.InFlight.WrapProgram(program), composite.Dependencies{
 			Dependencies: tools, DeletionGuard: c.Deletions, Assignment: c.Assignment, Reported: c.Reported,
 		}))
 	}
 	for _, program := range compiled.Handlers {
+		tools.Writer = d.Writer()
 		c.Workers = append(c.Workers, handler.New(d.InFlight.WrapHandlers(program), tools))
 	}
 	return c
