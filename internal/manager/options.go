@@ -34,9 +34,8 @@ const programName = "setpoint"
 
 // Options of a Manager. Only Config is required.
 type Options struct {
-	// Settings has Namespace "default", 32 Workers, ApplyStrategy Merge and FieldManager "metacontroller", if they are empty.
-	// Namespace is that of Setpoint itself, with the leader Lease, too. A Go program limits its controllers to namespaces
-	// itself.
+	// Settings default to the Namespace "default", 32 Workers, ApplyStrategy Merge and the FieldManager "metacontroller".
+	// Namespace also has the leader Lease. A Go program limits its controllers to Namespaces itself.
 	compile.Settings
 
 	// Config is the client configuration of the cluster.
@@ -54,9 +53,8 @@ type Options struct {
 	// GoControllers are the controllers of a Go program. With any, the Manager does not
 	// install Setpoint's CRDs and ignores controller objects.
 	GoControllers []controllers.GoController
-	// CRDs are CustomResourceDefinitions in YAML or JSON, one or more documents each. They
-	// are installed or upgraded before controllers start. An upgrade that could break
-	// stored objects or clients is refused unless AllowBreakingCRDs is set.
+	// CRDs are CustomResourceDefinitions in YAML or JSON, one or more documents each. They are installed before controllers
+	// start, or upgraded. An upgrade that could break stored objects or clients is refused unless AllowBreakingCRDs is set.
 	CRDs              [][]byte
 	AllowBreakingCRDs bool
 	// Admission configures the webhook server.

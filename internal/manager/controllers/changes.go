@@ -157,16 +157,10 @@ func (c *changes) watchOthers(ctx context.Context) {
 // they could run, and enqueues these when the result changes.
 func (c *changes) watchMetacontrollers(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		concerned := func() []queue.Key { // Others may start during the refresh.
-			return slices.DeleteFunc(slices.Collect(maps.Keys(c.registry.all())), func(key queue.Key) bool {
-				return !c.declared.ForMetacontroller(key)
-			})
-		}
-		if len(concerned()) == 0 || !c.Metacontrollers.RefreshChanged(ctx) {
-			return
-		}
-		for _, key := range concerned() {
-			c.queue.Add(key, queue.Cause{Kind: queue.RelatedChanged, Detail: conflicts.MetacontrollerName})
+		concerned := slices.ContainsFunc(slices.Collect(maps.Keys(c.registry.all())), c.declared.ForMetacontroller)
+		if concerned && c.Metacontrollers.RefreshChanged(ctx) { // Others may have started meanwhile.
+			c.enqueue(queue.Cause{Kind: queue.RelatedChanged, Detail: conflicts.MetacontrollerName},
+				func(e *controllerEntry) bool { return c.declared.ForMetacontroller(e.key) })
 		}
 	}, conflicts.DetectInterval)
 }
