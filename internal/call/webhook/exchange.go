@@ -32,7 +32,7 @@ func (w *Transport) Exchange(ctx context.Context, req *call.Request, result *cal
 		header = header.Clone()
 		header.Set("If-None-Match", last.etag)
 	}
-	resp, err := current.roundTrip(limited, w.newRequest(req.Body, trace.Header(ctx, header)), req.HookType) //nolint:bodyclose // Below, where there is one.
+	resp, err := current.roundTrip(limited, w.newRequest(req.Body, trace.Header(ctx, header)), req.HookType) //nolint:bodyclose // Below.
 	if interim, is := errors.AsType[*roundtrip.InterimError](err); is {
 		result.Code = interim.Code
 		return call.Response{}, &StatusError{Code: interim.Code}
