@@ -35,11 +35,37 @@ const Object = "~"
 // read reads a record from a path in the object. An invalid record, or that of another object, is empty.
 func read(o *object.Object, path []string) Record {
 	var text string
-	var recorded Record
 	field := o.Field(path...)
-	if field == nil || json.Unmarshal(field, &text) != nil || json.Unmarshal([]byte(text), &recorded) != nil ||
-		recorded[Object].Digest != Digest(o.UID()) {
+	if field == nil || json.Unmarshal(field, &text) != nil {
 		return Record{}
+	}
+	recorded := decode(text)
+	if recorded[Object].Digest != Digest(o.UID()) {
+		return Record{}
+	}
+	return recorded
+}
+
+// decode reads a record of this version, or one without a version, which is not rewritten for that alone.
+func decode(text string) Record {
+	var recorded Record
+	if json.Unmarshal([]byte(text), &recorded) != nil {
+		return nil
+	}
+	if recorded[Object].Version > 0 {
+		return recorded
+	}
+	var unversioned map[string]unversionedEntry
+	if json.Unmarshal([]byte(text), &unversioned) != nil {
+		return nil
+	}
+	clear(recorded)
+	for name, e := range unversioned {
+		recorded[name] = Entry(e)
+	}
+	if of, is := recorded[Object]; is {
+		of.Version = Version
+		recorded[Object] = of
 	}
 	return recorded
 }
@@ -127,10 +153,15 @@ func IsPath(path string) bool {
 	return strings.HasPrefix(path, `metadata.annotations["`+AnnotationPrefix) || strings.HasPrefix(path, "status."+StatusField)
 }
 
+// Version is the version of the records that are written.
+const Version = 1
+
 // Entry is the record of one handler, or that of the Object.
 type Entry struct {
+	// Version is that of the record, in the entry of the Object.
+	Version int `json:"version,omitempty"`
 	// Digest is the digest of the watched fields that the handler last handled; empty if it never did.
-	Digest string `json:"seen,omitempty"`
+	Digest string `json:"digest,omitempty"`
 	// Failed means that the handler gave up on that state.
 	Failed bool `json:"failed,omitempty"`
 	// Dropped means that its response for that state was dropped before it was written, for a call that has not
@@ -139,23 +170,42 @@ type Entry struct {
 	Edition
 	// OwnedDigest is the digest of the owned objects that handlers applied, for a Drift handler. Applied names these
 	// objects, in the entry of the Object.
-	OwnedDigest string `json:"owned,omitempty"`
+	OwnedDigest string `json:"ownedDigest,omitempty"`
 	Applied     string `json:"applied,omitempty"`
 	// States has, in the entry of the Object, handled states by their digests, for handlers that need them after a
 	// restart.
 	States JSON `json:"states,omitempty"`
 	// Attempts and Since (Unix seconds) count the failures of a handler with a retry limit.
-	Attempts int   `json:"tries,omitempty"`
-	Since    int64 `json:"since,omitempty"`
-	// InProgress is the digest of an update for which the handler requested another call. At
-	// (Unix seconds) is when the update was first seen.
-	InProgress      string `json:"under,omitempty"`
-	InProgressSince int64  `json:"at,omitempty"`
+	Attempts int   `json:"attempts,omitempty"`
+	Since    int64 `json:"failingSince,omitempty"`
+	// InProgress is the digest of an update for which the handler requested another call, and InProgressSince
+	// (Unix seconds) when the update was first seen.
+	InProgress      string `json:"inProgress,omitempty"`
+	InProgressSince int64  `json:"inProgressSince,omitempty"`
 	// Done means that a Delete handler is done.
 	Done bool `json:"done,omitempty"`
 	// Progress is that of a call in progress, and ProgressInput the reason and the digest of its input.
 	Progress      JSON   `json:"progress,omitempty"`
-	ProgressInput string `json:"of,omitempty"`
+	ProgressInput string `json:"progressInput,omitempty"`
+}
+
+// unversionedEntry is an Entry as it was stored before records had a version.
+type unversionedEntry struct {
+	Version int    `json:"-"`
+	Digest  string `json:"seen"`
+	Failed  bool   `json:"failed"`
+	Dropped bool   `json:"dropped"`
+	Edition
+	OwnedDigest     string `json:"owned"`
+	Applied         string `json:"applied"`
+	States          JSON   `json:"states"`
+	Attempts        int    `json:"tries"`
+	Since           int64  `json:"since"`
+	InProgress      string `json:"under"`
+	InProgressSince int64  `json:"at"`
+	Done            bool   `json:"done"`
+	Progress        JSON   `json:"progress"`
+	ProgressInput   string `json:"of"`
 }
 
 // Edition tells an object that was edited, and whose edit was then taken back, from one that was never edited. The

@@ -18,18 +18,36 @@ func TestRead(t *testing.T) {
 		text string
 		want Record
 	}{
-		"none":               {`{}`, Record{}},
-		"stripped":           {`null`, Record{}},
-		"whole":              {quoted(`{"a":{"seen":"x","tries":2,"since":5},"b":{"done":true}}`), Record{"a": {Digest: "x", Attempts: 2, Since: 5}, "b": {Done: true}}},
-		"all fields":         {quoted(`{"a":{"seen":"x","failed":true,"dropped":true,"generation":3,"counted":"c","owned":"o","under":"u","at":7,"progress":{"n":1},"of":"Update x"}}`), Record{"a": {Digest: "x", Failed: true, Dropped: true, Edition: Edition{3, "c"}, OwnedDigest: "o", InProgress: "u", InProgressSince: 7, Progress: `{"n":1}`, ProgressInput: "Update x"}}},
+		"none":     {`{}`, Record{}},
+		"stripped": {`null`, Record{}},
+		"whole": {
+			quoted(`{"a":{"digest":"x","attempts":2,"failingSince":5},"b":{"done":true}}`),
+			Record{"a": {Digest: "x", Attempts: 2, Since: 5}, "b": {Done: true}},
+		},
+		"all fields": {
+			quoted(`{"a":{"digest":"x","failed":true,"dropped":true,"generation":3,"counted":"c","ownedDigest":"o",` +
+				`"inProgress":"u","inProgressSince":7,"progress":{"n":1},"progressInput":"Update x"}}`), allFields,
+		},
+		"without a version": {
+			unversioned(`{"a":{"seen":"x","failed":true,"dropped":true,"generation":3,"counted":"c","owned":"o",` +
+				`"under":"u","at":7,"progress":{"n":1},"of":"Update x"}}`), allFields,
+		},
+		"failing without a version": {
+			unversioned(`{"a":{"seen":"x","tries":2,"since":5},"b":{"done":true}}`),
+			Record{"a": {Digest: "x", Attempts: 2, Since: 5}, "b": {Done: true}},
+		},
 		"not JSON":           {quoted(`{"a":`), Record{}},
 		"a list":             {quoted(`[1]`), Record{}},
 		"null":               {quoted(`null`), Record{}},
-		"wrong types":        {quoted(`{"a":{"seen":7}}`), Record{}},
-		"of a later release": {quoted(`{"a":{"seen":"x","more":{}}}`), Record{"a": {Digest: "x"}}},
-		"of another object":  {`{"setpoint.dev/handled-by-test":"{\"~\":{\"seen\":\"other\"},\"a\":{\"seen\":\"x\"}}"}`, Record{}},
+		"wrong types":        {quoted(`{"a":{"digest":7}}`), Record{}},
+		"wrong types, old":   {unversioned(`{"a":{"seen":7}}`), Record{}},
+		"of a later release": {quoted(`{"a":{"digest":"x","more":{}}}`), Record{"a": {Digest: "x"}}},
+		"of another object":  {`{"setpoint.dev/handled-by-test":"{\"~\":{\"version\":1,\"digest\":\"other\"},\"a\":{\"digest\":\"x\"}}"}`, Record{}},
 	} {
 		got := here.Read(parse(t, `{"kind":"Rate","metadata":{"name":"eur","uid":"u","annotations":`+c.text+`}}`))
+		if own, is := got[Object]; is && own.Version != Version {
+			t.Errorf("%s: version %d: the record would be written for that alone", name, own.Version)
+		}
 		delete(got, Object)
 		if !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: read %v, want %v", name, got, c.want)
@@ -37,8 +55,17 @@ func TestRead(t *testing.T) {
 	}
 }
 
-func quoted(text string) string {
-	text = strings.Replace(text, `{"a":`, `{"~":{"seen":"`+Digest("u")+`"},"a":`, 1)
+var allFields = Record{"a": {
+	Digest: "x", Failed: true, Dropped: true, Edition: Edition{3, "c"}, OwnedDigest: "o", InProgress: "u", InProgressSince: 7,
+	Progress: `{"n":1}`, ProgressInput: "Update x",
+}}
+
+func quoted(text string) string { return withObject(text, `"version":1,"digest"`) }
+
+func unversioned(text string) string { return withObject(text, `"seen"`) }
+
+func withObject(text, digest string) string {
+	text = strings.Replace(text, `{"a":`, `{"~":{`+digest+`:"`+Digest("u")+`"},"a":`, 1)
 	data, _ := json.Marshal(text)
 	return fmt.Sprintf(`{%q:%s}`, here.Annotation, data)
 }

@@ -103,7 +103,7 @@ func (p *Pass) StateWith(written *Response, appliedObjects string) lasthandled.R
 		}
 	}
 	if len(state) > 0 {
-		own := lasthandled.Entry{Digest: lasthandled.Digest(p.Object.UID()), Applied: appliedObjects}
+		own := lasthandled.Entry{Version: lasthandled.Version, Digest: lasthandled.Digest(p.Object.UID()), Applied: appliedObjects}
 		state[lasthandled.Object] = own
 		own.States = p.statesOf(p.Handlers, state, written)
 		state[lasthandled.Object] = own
