@@ -46,26 +46,35 @@ func read(o *object.Object, path []string) Record {
 	return recorded
 }
 
+// namesBefore1 has the names of fields by those that they had before records had a version.
+var namesBefore1 = map[string]string{
+	"seen": "digest", "owned": "ownedDigest", "tries": "attempts", "since": "failingSince",
+	"under": "inProgress", "at": "inProgressSince", "of": "progressInput",
+}
+
 // decode reads a record of this version, or one without a version, which is not rewritten for that alone.
 func decode(text string) Record {
 	var recorded Record
-	if json.Unmarshal([]byte(text), &recorded) != nil {
+	switch {
+	case json.Unmarshal([]byte(text), &recorded) != nil:
 		return nil
-	}
-	if recorded[Object].Version > 0 {
+	case recorded[Object].Version > 0:
 		return recorded
 	}
-	var unversioned map[string]unversionedEntry
-	if json.Unmarshal([]byte(text), &unversioned) != nil {
+	var entries map[string]map[string]json.RawMessage
+	_ = json.Unmarshal([]byte(text), &entries) // It is a map of objects.
+	for _, e := range entries {
+		for previous, name := range namesBefore1 {
+			if value, is := e[previous]; is {
+				e[name] = value
+			}
+		}
+	}
+	if own := entries[Object]; own != nil {
+		own["version"] = Encode(Version)
+	}
+	if json.Unmarshal(Encode(entries), &recorded) != nil {
 		return nil
-	}
-	clear(recorded)
-	for name, e := range unversioned {
-		recorded[name] = Entry(e)
-	}
-	if of, is := recorded[Object]; is {
-		of.Version = Version
-		recorded[Object] = of
 	}
 	return recorded
 }
@@ -187,25 +196,6 @@ type Entry struct {
 	// Progress is that of a call in progress, and ProgressInput the reason and the digest of its input.
 	Progress      JSON   `json:"progress,omitempty"`
 	ProgressInput string `json:"progressInput,omitempty"`
-}
-
-// unversionedEntry is an Entry as it was stored before records had a version.
-type unversionedEntry struct {
-	Version int    `json:"-"`
-	Digest  string `json:"seen"`
-	Failed  bool   `json:"failed"`
-	Dropped bool   `json:"dropped"`
-	Edition
-	OwnedDigest     string `json:"owned"`
-	Applied         string `json:"applied"`
-	States          JSON   `json:"states"`
-	Attempts        int    `json:"tries"`
-	Since           int64  `json:"since"`
-	InProgress      string `json:"under"`
-	InProgressSince int64  `json:"at"`
-	Done            bool   `json:"done"`
-	Progress        JSON   `json:"progress"`
-	ProgressInput   string `json:"of"`
 }
 
 // Edition tells an object that was edited, and whose edit was then taken back, from one that was never edited. The
