@@ -3,8 +3,8 @@
 //
 // What lives here: the harness (commands for scripts, a scripted hook server)
 // and testdata/scripts, one file a story. What must not: anything that reaches
-// behind the command line or the API. kubectl is the client; what scripts repeat is its code
-// in this process.
+// behind the command line or the API, but for an upgrade, whose former state is restored
+// in etcd. kubectl is the client; what scripts repeat is its code in this process.
 // Who calls: make e2e. README.md says how to write a script.
 package e2e
 
