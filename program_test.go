@@ -18,6 +18,7 @@ import (
 	loop "github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -55,8 +56,8 @@ func TestStoredSchemaDecides(t *testing.T) {
 		env := must.Get(sdk.Of(app).OfflineEnvironment(sdk.Options{})).In(t)
 		env.StatusOf = func(context.Context, object.Resource) (compile.Status, error) { return status, nil }
 		compiled := must.Get(sdk.Of(app).CompileAll(t.Context(), env)).In(t)
-		if got := compiled[0].Handlers[0]; got.Conditions != status.Conditions || (got.HandledStatusKey != "") != status.Records {
-			t.Errorf("%+v: conditions %v, record %q", status, got.Conditions, got.HandledStatusKey)
+		if got := compiled[0].Handlers[0]; got.Conditions != status.Conditions || (got.Record.StatusKey != "") != status.Records {
+			t.Errorf("%+v: conditions %v, record %q", status, got.Conditions, got.Record.StatusKey)
 		}
 	}
 }
@@ -79,16 +80,14 @@ func TestHandlersBecomeAProgram(t *testing.T) {
 	pods, services := core("pods", "Pod"), core("services", "Service")
 	pods.Status, services.Status = true, true
 	want := loop.Program{
-		Name: "app/configmap", Resource: core("configmaps", "ConfigMap"), Labels: "app=web", Fields: "metadata.name=a",
-		Namespaces: []string{"b"}, Workers: 3,
-		Owns:              []object.Resource{core("secrets", "Secret")},
-		Writes:            []permit.Write{{Resource: pods, Apply: true, Evict: true}, {Resource: services, Apply: true, Delete: true}},
-		HandledAnnotation: "setpoint.dev/handled-by-app", Finalizer: "setpoint.dev/app", Manager: "setpoint-app-configmap",
-		Handlers: []trigger.Handler{{
+		Name: "app/configmap", Rules: trigger.Rules{Resource: core("configmaps", "ConfigMap"), Finalizer: "setpoint.dev/app", Handlers: []trigger.Handler{{
 			Name: "handle", On: []hook.Reason{ReasonCreate, ReasonUpdate, ReasonDrift}, Fields: [][]string{{"metadata", "labels", "a.b/c"}}, KeepPreviousState: true,
 			Retries: -1, RetryTimeout: time.Hour, Timeout: time.Minute, Backoff: time.Second, MaxBackoff: time.Hour,
 			Every: time.Hour, Idle: time.Minute, Jitter: time.Second, FromFirstSeen: true, InitialDelay: time.Minute,
-		}, {Name: "watch"}},
+		}, {Name: "watch"}}, Record: lasthandled.Location{Annotation: "setpoint.dev/handled-by-app"}}, Labels: "app=web", Fields: "metadata.name=a",
+		Namespaces: []string{"b"}, Workers: 3,
+		Owns:   []object.Resource{core("secrets", "Secret")},
+		Writes: []permit.Write{{Resource: pods, Apply: true, Evict: true}, {Resource: services, Apply: true, Delete: true}}, Manager: "setpoint-app-configmap",
 	}
 	got := reaction(t, app)
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(trigger.Handler{}, "Do", "Daemon", "When")); diff != "" {

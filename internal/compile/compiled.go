@@ -158,12 +158,12 @@ func (c *Compiled) TakeOverRecords(name string) {
 	for i := range c.Handlers {
 		p := &c.Handlers[i]
 		record := lasthandled.Location{Annotation: recordAnnotation(name)}
-		if p.HandledStatusKey != "" {
+		if p.Record.StatusKey != "" {
 			record.StatusKey = handlerSignature(name)
 		}
-		p.FormerRecords = append(p.FormerRecords, record)
+		p.PreviousRecords = append(p.PreviousRecords, record)
 		if isReplicaSet(p.Resource) {
-			p.FormerRecords = append(p.FormerRecords, lasthandled.Location{Annotation: copiedRecordAnnotation(name)})
+			p.PreviousRecords = append(p.PreviousRecords, lasthandled.Location{Annotation: copiedRecordAnnotation(name)})
 		}
 	}
 }

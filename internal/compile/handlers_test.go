@@ -29,9 +29,9 @@ func describeHandlers(c *Compiled) string {
 			line(map[bool]string{true: "may apply", false: "may delete"}[w.Apply], strings.TrimSpace(fmt.Sprint(w.Resource, " ", w.Namespace, " ", w.Labels)))
 		}
 		line("name", p.Name)
-		line("record", p.HandledAnnotation)
-		if p.HandledStatusKey != "" {
-			line("in the status", p.HandledStatusKey)
+		line("record", p.Record.Annotation)
+		if p.Record.StatusKey != "" {
+			line("in the status", p.Record.StatusKey)
 		}
 		if p.Conditions {
 			line("conditions", p.Conditions)

@@ -14,6 +14,8 @@ import (
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -33,14 +35,15 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 		return nil, err
 	}
 	draft := handler.Program{
-		Name:               k.Name + "/" + o.Name(),
-		Object:             snapshot(o, nil),
-		HandledAnnotation:  recordAnnotation(o.Name()),
-		Finalizer:          cmp.Or(string(spec.Finalizer), k.finalizer(o.Name())),
-		ReplacedAnnotation: spec.ReplacedAnnotation,
-		Manager:            k.manager(o.Name(), env),
-		Workers:            env.Workers,
-		Account:            env.AccountOf(spec.Identity),
+		Name:   k.Name + "/" + o.Name(),
+		Object: snapshot(o, nil),
+		Rules: trigger.Rules{
+			Finalizer: cmp.Or(string(spec.Finalizer), k.finalizer(o.Name())), ReplacedAnnotation: spec.ReplacedAnnotation,
+			Record: lasthandled.Location{Annotation: recordAnnotation(o.Name())},
+		},
+		Manager: k.manager(o.Name(), env),
+		Workers: env.Workers,
+		Account: env.AccountOf(spec.Identity),
 	}
 	if draft.ReplacedFinalizers, err = replacedFinalizers(spec, draft.Finalizer); err != nil {
 		return nil, err
@@ -52,7 +55,7 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 	for i := range programs {
 		// A ReplicaSet has the annotations of its Deployment, another handled kind: Kubernetes copies them.
 		if len(spec.Resources) > 0 && isReplicaSet(programs[i].Resource) {
-			programs[i].HandledAnnotation = copiedRecordAnnotation(o.Name())
+			programs[i].Record.Annotation = copiedRecordAnnotation(o.Name())
 		}
 		if err := checkAccount(draft.Account, programs[i].Resource); err != nil {
 			return nil, err
@@ -185,7 +188,7 @@ func setStatusFields(ctx context.Context, env Environment, name string, p *handl
 	}
 	p.Conditions = status.Conditions
 	if status.Records {
-		p.HandledStatusKey = handlerSignature(name)
+		p.Record.StatusKey = handlerSignature(name)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/explore/property"
 	"github.com/setpoint-dev/setpoint/internal/explore/world"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -61,11 +62,9 @@ func copies(t *testing.T) explore.Options {
 		return &hook.HandlerResponse{Apply: []hook.AppliedObject{{Object: configMap(r.Name, parent.Spec.Text)}}}, nil
 	})
 	return systemWith(t.Context(), t, loop.Programs{Handle: []handler.Program{{
-		Name: "copies", Resource: things, Owns: []object.Resource{configMaps}, Manager: "copies",
-		HandledAnnotation: "setpoint.dev/handled-by-copies", Finalizer: "copies.example.com/finalizer",
-		Handlers: []trigger.Handler{{
+		Name: "copies", Rules: trigger.Rules{Resource: things, Finalizer: "copies.example.com/finalizer", Handlers: []trigger.Handler{{
 			Name: "copy", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDelete, hook.ReasonDrift}, Do: do,
-		}},
+		}}, Record: lasthandled.Location{Annotation: "setpoint.dev/handled-by-copies"}}, Owns: []object.Resource{configMaps}, Manager: "copies",
 	}}})
 }
 

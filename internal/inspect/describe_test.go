@@ -57,14 +57,13 @@ func TestDescribe(t *testing.T) {
 			"Manages Pod children (OnDelete), selected by their owner and the annotation k: v.",
 		}},
 		{"handlers", Programs{Handlers: []handler.Program{{
-			Resource: rates, Labels: "a=b", Namespaces: []string{"x", "y"}, Owns: []object.Resource{pods, deployments},
-			Writes: []permit.Write{{Resource: pods, Delete: true, Evict: true, Labels: "c=d", Namespace: "z"}},
-			Handlers: []trigger.Handler{
+			Rules: trigger.Rules{Resource: rates, Handlers: []trigger.Handler{
 				{Name: "publish", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Fields: [][]string{{"spec", "currency"}}, Every: time.Hour, Retries: 3},
 				{Name: "nightly", On: []hook.Reason{hook.ReasonTimer}, Schedule: nightly},
 				{Name: "watch", Daemon: func(context.Context, *hook.HandlerRequest, trigger.Live) error { return nil }},
 				{Name: "end", On: []hook.Reason{hook.ReasonDelete}, When: func(_, _ *object.Object) bool { return true }, Retries: -1},
-			},
+			}}, Labels: "a=b", Namespaces: []string{"x", "y"}, Owns: []object.Resource{pods, deployments},
+			Writes: []permit.Write{{Resource: pods, Delete: true, Evict: true, Labels: "c=d", Namespace: "z"}},
 		}}}, []string{
 			"Handles Rate (example.org/v1), with labels a=b, in x, y.",
 			"Handler publish: create, update of spec.currency, every 1h, up to 3 retries.",

@@ -29,6 +29,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/must"
@@ -224,8 +225,7 @@ func shopHandlerController(name string) controllers.GoController {
 			return &hook.HandlerResponse{}, nil
 		})
 		compiled.Handlers = []handler.Program{{
-			Name: name, Resource: compiled.Programs[0].Parent, HandledAnnotation: "example.org/handled", Workers: 1,
-			Handlers: []trigger.Handler{{Name: "greet", On: []hook.Reason{hook.ReasonCreate}, Do: do}},
+			Name: name, Rules: trigger.Rules{Resource: compiled.Programs[0].Parent, Handlers: []trigger.Handler{{Name: "greet", On: []hook.Reason{hook.ReasonCreate}, Do: do}}, Record: lasthandled.Location{Annotation: "example.org/handled"}}, Workers: 1,
 		}}
 		return compiled, nil
 	}}

@@ -181,9 +181,12 @@ func reviewOrder(w admission.Webhook) int {
 func (h *Handlers) handlerProgram(ctx context.Context, found *resolvedResources, env *compile.Environment) (loop.Program, error) {
 	known := h.app.kinds()
 	program := loop.Program{
-		Name: h.name(), Resource: found.resource, Labels: h.Labels, Fields: h.Fields,
-		Namespaces: h.namespacesFor(found.resource), Owns: found.owns, Writes: found.writes, Reads: found.reads,
-		HandledAnnotation: lasthandled.AnnotationPrefix + h.markerName(), Finalizer: h.finalizer(), Manager: h.fieldManager(),
+		Rules: trigger.Rules{
+			Resource: found.resource, Finalizer: h.finalizer(),
+			Record: lasthandled.Location{Annotation: lasthandled.AnnotationPrefix + h.markerName()},
+		},
+		Name: h.name(), Labels: h.Labels, Fields: h.Fields,
+		Namespaces: h.namespacesFor(found.resource), Owns: found.owns, Writes: found.writes, Reads: found.reads, Manager: h.fieldManager(),
 		Workers:    cmp.Or(h.Workers, env.Workers),
 		Conditions: known.StatusHas(h.Kind, "conditions"),
 	}
@@ -197,7 +200,7 @@ func (h *Handlers) handlerProgram(ctx context.Context, found *resolvedResources,
 		program.Conditions, records = program.Conditions || stored.Conditions, records || stored.Records
 	}
 	if records {
-		program.HandledStatusKey = h.markerName()
+		program.Record.StatusKey = h.markerName()
 	}
 	for _, k := range h.related {
 		resource, err := resolveUsed(ctx, *env, k.of.Kind)

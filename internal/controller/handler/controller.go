@@ -36,7 +36,7 @@ func New(program Program, d controller.Dependencies) *Controller {
 	}, d)
 	c.daemonHost = newDaemonHost(c)
 	c.recoverConditions()
-	c.rules = c.program.rules()
+	c.rules = &c.program.Rules
 	c.joinBackend()
 	c.watch()
 	c.SetWatching()
@@ -307,7 +307,7 @@ func (p *Program) Unhandled(o *object.Object) string {
 		return "not in a namespace of this controller"
 	}
 	matches := p.matchFunc()
-	return controller.PhaseOf(o, matches == nil || matches(o), p.rules().HasFinalizer(o)).SkipReason()
+	return controller.PhaseOf(o, matches == nil || matches(o), p.HasFinalizer(o)).SkipReason()
 }
 
 // NewMemory returns an empty memory.

@@ -46,11 +46,14 @@ const stateLocationVariable = "TEST_RECORDS_IN"
 // program returns a program with the usual names.
 func program(handlers ...trigger.Handler) Program {
 	p := Program{
-		Name: "test", Resource: rates, Handlers: handlers, Owns: []object.Resource{configMaps},
-		HandledAnnotation: "setpoint.dev/handled-by-test", Finalizer: finalizer, Manager: "setpoint-test",
+		Rules: trigger.Rules{
+			Resource: rates, Handlers: handlers, Finalizer: finalizer,
+			Record: lasthandled.Location{Annotation: "setpoint.dev/handled-by-test"},
+		},
+		Name: "test", Owns: []object.Resource{configMaps}, Manager: "setpoint-test",
 	}
 	if os.Getenv(stateLocationVariable) == "status" {
-		p.HandledStatusKey = "test"
+		p.Record.StatusKey = "test"
 	}
 	return p
 }

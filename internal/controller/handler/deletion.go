@@ -84,20 +84,19 @@ type HandBack struct {
 // HandBack returns the patches for one object; without a record there are none.
 func (p *Program) HandBack(o *object.Object) (HandBack, error) {
 	var back HandBack
-	rules := p.rules()
-	recorded := rules.HandledStateOf(o)
+	recorded := p.HandledStateOf(o)
 	if p.ReplacedAnnotation == "" || len(recorded) == 0 {
 		return back, nil
 	}
-	annotations, status := lasthandled.Removal(o, append(slices.Clip(p.FormerRecords), rules.Record))
+	annotations, status := lasthandled.Removal(o, append(slices.Clip(p.PreviousRecords), p.Record))
 	annotations = object.CombinePatches(annotations, nil)
-	if o.Field(rules.Record.InAnnotation()...) != nil { // Also one that cannot be read.
-		annotations[p.HandledAnnotation] = nil
+	if o.Field(p.Record.InAnnotation()...) != nil { // Also one that cannot be read.
+		annotations[p.Record.Annotation] = nil
 	}
 	switch {
 	case o.Field("metadata", "annotations", p.ReplacedAnnotation) != nil: // That of the previous controller is still there.
-	case rules.HasHandled(recorded, o):
-		state, err := json.Marshal(rules.ReplacedState(o))
+	case p.HasHandled(recorded, o):
+		state, err := json.Marshal(p.ReplacedState(o))
 		if err != nil {
 			return back, err
 		}

@@ -126,7 +126,7 @@ func TestHandBack(t *testing.T) {
 		if got := field(patch, "metadata", "annotations", "kopf.dev/last"); got != want || back.Outdated {
 			t.Errorf("annotation %q, want %q", got, want)
 		}
-		if record, removed := field(patch, "metadata", "annotations").(map[string]any)[p.HandledAnnotation]; record != nil || !removed {
+		if record, removed := field(patch, "metadata", "annotations").(map[string]any)[p.Record.Annotation]; record != nil || !removed {
 			t.Errorf("the patch %s does not remove the record", back.Object)
 		}
 		s.edit(rates, "eur", `{"spec":{"n":2}}`)

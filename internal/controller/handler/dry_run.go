@@ -66,7 +66,7 @@ func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult
 	if !found {
 		return DryRunResult{}, fmt.Errorf("%s %s: %w", c.program.Resource.Kind, of.Key, errNoObject)
 	}
-	p := DryRunResult{Stored: r.Stored, Object: r.Stored, HandledAnnotation: c.program.HandledAnnotation, SkipReason: r.Phase.SkipReason(),
+	p := DryRunResult{Stored: r.Stored, Object: r.Stored, HandledAnnotation: c.rules.Record.Annotation, SkipReason: r.Phase.SkipReason(),
 		Secrets: r.Secrets}
 	if r.Phase == controller.PhasePaused || r.Phase == controller.PhaseIgnored {
 		return p, nil

@@ -173,7 +173,7 @@ func TestConflictingResponseIsDropped(t *testing.T) {
 func TestProgramsShareCondition(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server) {
 		first, second := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}}), program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}})
-		second.Name, second.HandledAnnotation, second.HandledStatusKey = "second", "setpoint.dev/handled-by-second", ""
+		second.Name, second.Record.Annotation, second.Record.StatusKey = "second", "setpoint.dev/handled-by-second", ""
 		var fails atomic.Bool
 		fails.Store(true)
 		s.create(rates, "eur", `{"spec":{"n":1},"status":{"conditions":[]}}`)
@@ -382,7 +382,7 @@ func testThrottling(t *testing.T, s *server, a, b []trigger.Handler) {
 	s.create(rates, "eur", `{"spec":{"a":0,"b":0},"status":{"conditions":[]}}`)
 	s.create(rates, "usd", `{"spec":{"a":0,"b":0},"status":{"conditions":[]}}`)
 	first, second := program(a...), program(b...)
-	second.Name, second.HandledAnnotation, second.HandledStatusKey = "second", "setpoint.dev/handled-by-second", ""
+	second.Name, second.Record.Annotation, second.Record.StatusKey = "second", "setpoint.dev/handled-by-second", ""
 	x := startEnv(s, first, s, map[string]handlerFunc{"h": incrementHandler("a")})
 	y := startEnv(s, second, s, map[string]handlerFunc{"h": func(ctx context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 		if n.Name == "usd" {

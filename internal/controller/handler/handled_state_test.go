@@ -121,7 +121,7 @@ func TestStateMovesToStatus(t *testing.T) {
 	st := e.start(t, s, p)
 	st.expectCalls(t, "h create eur")
 	st.stop()
-	p.HandledStatusKey = "test"
+	p.Record.StatusKey = "test"
 	st = e.start(t, s, p)
 	st.expectCalls(t)
 	s.expectWrites("PATCH", 1)
@@ -146,7 +146,7 @@ func TestStatusPrunesState(t *testing.T) {
 		}
 	}
 	p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e})
-	p.HandledStatusKey = "test"
+	p.Record.StatusKey = "test"
 	st := e.start(t, s, p)
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	st.expectCalls(t, "h create eur")
@@ -160,17 +160,17 @@ func TestStatusPrunesState(t *testing.T) {
 
 // A program with the handlers of a former one continues from its record, and removes it with the
 // first write of its own.
-func TestFormerRecords(t *testing.T) {
+func TestPreviousRecords(t *testing.T) {
 	for _, location := range []string{"annotation", "status"} {
 		t.Run(location, func(t *testing.T) {
 			t.Setenv(stateLocationVariable, location)
 			s, e := newServer(t), newFakeHandler()
 			on := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}
 			former := program(trigger.Handler{Name: "b", On: on, Do: e})
-			former.Name, former.HandledAnnotation = "former", "setpoint.dev/handled-by-former"
-			record := lasthandled.Location{Annotation: former.HandledAnnotation}
-			if former.HandledStatusKey != "" {
-				former.HandledStatusKey, record.StatusKey = "former", "former"
+			former.Name, former.Record.Annotation = "former", "setpoint.dev/handled-by-former"
+			record := lasthandled.Location{Annotation: former.Record.Annotation}
+			if former.Record.StatusKey != "" {
+				former.Record.StatusKey, record.StatusKey = "former", "former"
 			}
 			s.create(rates, "eur", `{"spec":{"n":1}}`)
 			st := e.start(t, s, former)
@@ -178,7 +178,7 @@ func TestFormerRecords(t *testing.T) {
 			st.stop()
 
 			p := program(trigger.Handler{Name: "a", On: on, Do: e}, trigger.Handler{Name: "b", On: on, Do: e})
-			p.FormerRecords = []lasthandled.Location{record}
+			p.PreviousRecords = []lasthandled.Location{record}
 			st = e.start(t, s, p)
 			st.expectCalls(t, "a create eur")
 			o := s.get(rates, "eur")

@@ -172,7 +172,7 @@ func TestCallsWaitForIndex(t *testing.T) {
 			return p.feed(ctx, q)
 		}
 		other := program(trigger.Handler{Name: "b", On: on})
-		other.Name, other.HandledAnnotation, other.Finalizer = "other", "setpoint.dev/handled-by-other", "setpoint.dev/other"
+		other.Name, other.Record.Annotation, other.Finalizer = "other", "setpoint.dev/handled-by-other", "setpoint.dev/other"
 		other.Backend = p.backend()
 		x := startEnv(s, made, s, nil)
 		y := startEnv(s, other, s, nil)

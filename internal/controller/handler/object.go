@@ -57,7 +57,7 @@ func (w *objectWriter) store(ctx context.Context, o *trigger.Response) error {
 }
 
 func (w *objectWriter) storesRecordInStatus() bool {
-	return w.pass != nil && w.program.HandledStatusKey != "" && w.program.Resource.Status && !w.pruned.Load()
+	return w.pass != nil && w.program.Record.StatusKey != "" && w.program.Resource.Status && !w.pruned.Load()
 }
 
 // storeStatusOf writes what a response changes in the status, with the record or without. It reports whether the status is
@@ -72,8 +72,8 @@ func (w *objectWriter) storeStatusOf(ctx context.Context, o *trigger.Response, w
 	// Removing our finalizer as the last one deletes the object, which needs no record then.
 	deletes := w.Stored.Deleting() && len(w.Stored.Finalizers()) == 1 && !w.waitsForDaemon() && w.pass.Releases(o)
 	if differs = differs && !deletes; differs {
-		_, records := lasthandled.Removal(w.Stored, w.program.FormerRecords)
-		records = object.CombinePatches(records, map[string]any{w.program.HandledStatusKey: text})
+		_, records := lasthandled.Removal(w.Stored, w.program.PreviousRecords)
+		records = object.CombinePatches(records, map[string]any{w.program.Record.StatusKey: text})
 		status = object.CombinePatches(status, map[string]any{lasthandled.StatusField: records})
 	}
 	if err := w.storeStatus(ctx, status, checkVersion); err != nil {
@@ -97,9 +97,9 @@ func (w *objectWriter) metadataPatch(o *trigger.Response, inStatus bool) map[str
 		text, differs = w.recordText(o)
 	}
 	if differs {
-		annotations, _ := lasthandled.Removal(w.Stored, w.program.FormerRecords)
+		annotations, _ := lasthandled.Removal(w.Stored, w.program.PreviousRecords)
 		if text != nil || w.Stored.Field(w.rules.Record.InAnnotation()...) != nil {
-			annotations = object.CombinePatches(annotations, map[string]any{w.program.HandledAnnotation: text})
+			annotations = object.CombinePatches(annotations, map[string]any{w.program.Record.Annotation: text})
 		}
 		if annotations != nil {
 			metadata["annotations"] = annotations

@@ -14,25 +14,21 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/identity"
-	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Program is one controller with handlers, ready to run.
 type Program struct {
+	// Rules has the kind, the handlers, the record and the finalizers.
+	trigger.Rules
+
 	// Name identifies the controller in logs and metrics.
 	Name string
 	// Object is the controller as handlers see it; nil for a Go program.
 	Object json.RawMessage
-	// Resource is the kind of the handled objects.
-	Resource object.Resource
 	// Labels and Fields are selectors that the API server applies; "" selects all.
 	Labels, Fields string
-	// Matches reports whether a selected object is handled; nil for all.
-	Matches func(*object.Object) bool
-	// Handlers are called in this order.
-	Handlers []trigger.Handler
 	// Namespaces limits the handled objects, and what is written for them; empty for all
 	// namespaces. Cluster-scoped kinds are not limited.
 	Namespaces []string
@@ -45,19 +41,6 @@ type Program struct {
 	Writes []permit.Write
 	// Reads are the kinds that handlers may list, in Namespaces only if there are any.
 	Reads []object.Resource
-	// HandledAnnotation is the annotation with the record of handled states. HandledStatusKey, if not empty, is the key
-	// of the record in the status, if the schema of the kind has lasthandled.StatusField: one request writes both then.
-	HandledAnnotation, HandledStatusKey string
-	// FormerRecords are those of controllers whose handlers are now in this program. Its record takes
-	// over their entries.
-	FormerRecords []lasthandled.Location
-	// Finalizer is the name of the finalizer that delays a deletion until Delete handlers and daemons are done.
-	Finalizer string
-	// ReplacedFinalizers are finalizers of a previous controller, removed from handled objects.
-	ReplacedFinalizers []string
-	// ReplacedAnnotation, if not empty, is on objects that a previous controller has handled. Handlers
-	// of updates and resumptions get them as created.
-	ReplacedAnnotation string
 	// Conditions means that the schema of the kind has status conditions. If unknown, existing Conditions show it.
 	Conditions bool
 	// Manager is the field manager of all writes.
@@ -119,16 +102,6 @@ func (p *Program) serverSelector() string {
 // KeepsPreviousState reports whether a handler needs the previous state after a restart.
 func (p *Program) KeepsPreviousState() bool {
 	return slices.ContainsFunc(p.Handlers, func(h trigger.Handler) bool { return h.KeepPreviousState })
-}
-
-// rules returns what decides about the handlers. Its functions are those of the program.
-func (p *Program) rules() *trigger.Rules {
-	return &trigger.Rules{
-		Resource: p.Resource, Matches: p.Matches, Handlers: p.Handlers,
-		Record:        lasthandled.Location{Annotation: p.HandledAnnotation, StatusKey: p.HandledStatusKey},
-		FormerRecords: p.FormerRecords, Finalizer: p.Finalizer, ReplacedFinalizers: p.ReplacedFinalizers,
-		ReplacedAnnotation: p.ReplacedAnnotation,
-	}
 }
 
 func (p *Program) ownedGroups(owned [][]*object.Object) []hook.Group {

@@ -227,7 +227,7 @@ func testPartOfDroppedResponse(t *testing.T, h trigger.Handler, edit string, wan
 		return refuses.Load() && field(body, "status", "sum") != nil
 	})
 	p := program(h)
-	p.Owns, p.HandledStatusKey = []object.Resource{configMaps}, "test"
+	p.Owns, p.Record.StatusKey = []object.Resource{configMaps}, "test"
 	var calls []string
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	startEnv(s, p, s, map[string]handlerFunc{"h": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
@@ -291,7 +291,7 @@ func TestDroppedTimerIsNoDrift(t *testing.T) {
 func TestUndoneEditAfterTwoWrites(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server) {
 		p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Fields: [][]string{{"spec"}, {"status", "sum"}}})
-		p.HandledStatusKey = ""
+		p.Record.StatusKey = ""
 		calls := 0
 		start := func() {
 			w := startEnv(s, p, s, map[string]handlerFunc{"h": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {

@@ -77,7 +77,7 @@ func TestRunRecords(t *testing.T) {
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	st.waitIdle(t)
 	created := "synced, h?create, create ConfigMap, patch Rate status, patch Rate metadata, event Published"
-	if st.program.HandledStatusKey != "" {
+	if st.program.Record.StatusKey != "" {
 		created = "synced, h?create, create ConfigMap, patch Rate status, event Published"
 	}
 	st.expectRuns(t, created)

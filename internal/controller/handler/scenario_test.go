@@ -64,8 +64,8 @@ func scenarioProgram(inStatus bool) Program {
 	p.Owns = []object.Resource{configMaps}
 	p.Writes = []permit.Write{{Resource: pods, Evict: true}}
 	p.Conditions = true
-	if p.HandledStatusKey = ""; inStatus {
-		p.HandledStatusKey = "test"
+	if p.Record.StatusKey = ""; inStatus {
+		p.Record.StatusKey = "test"
 	}
 	return p
 }
@@ -469,7 +469,7 @@ func (sc *scenario) checkFinalState() {
 			sc.t.Errorf("%s: there is none", name)
 			continue
 		}
-		recorded := sc.process.program.rules().HandledStateOf(parse(sc.t, text(o)))
+		recorded := sc.process.program.HandledStateOf(parse(sc.t, text(o)))
 		for _, handler := range []string{"first", "limited", "last"} {
 			if got := field(o, "status", handler); got != float64(n) || recorded[handler].Digest == "" || recorded[handler].Failed {
 				sc.t.Errorf("%s: %s handled %v, want %d; recorded %+v", name, handler, got, n, recorded[handler])

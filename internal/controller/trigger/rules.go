@@ -13,18 +13,21 @@ import (
 
 // Rules are the handlers of a program, and what decides whether they handle an object.
 type Rules struct {
+	// Resource is the kind of the handled objects.
 	Resource object.Resource
 	// Matches reports whether an object is handled; nil for all.
 	Matches func(*object.Object) bool
 	// Handlers are called in this order.
 	Handlers []Handler
-	// Record is where the record is, FormerRecords are those of previous controllers, whose entries it takes over.
-	Record        lasthandled.Location
-	FormerRecords []lasthandled.Location
+	// Record is where the record is: in the status, with one request for both, if the schema of the kind has
+	// lasthandled.StatusField. PreviousRecords are those of controllers whose handlers are now here: it takes over their entries.
+	Record          lasthandled.Location
+	PreviousRecords []lasthandled.Location
 	// Finalizer delays a deletion until the handlers are done. ReplacedFinalizers are those of a previous controller.
 	Finalizer          string
 	ReplacedFinalizers []string
-	// ReplacedAnnotation, if not empty, is on objects that a previous controller has handled.
+	// ReplacedAnnotation, if not empty, is on objects that a previous controller has handled. Handlers of updates and
+	// resumptions get them as created.
 	ReplacedAnnotation string
 }
 
@@ -32,7 +35,7 @@ type Rules struct {
 // next write of the record stores the current names.
 func (r *Rules) HandledStateOf(o *object.Object) lasthandled.Record {
 	state := r.Record.Read(o)
-	for _, previous := range r.FormerRecords {
+	for _, previous := range r.PreviousRecords {
 		state.TakeOver(previous.Read(o))
 	}
 	for i := range r.Handlers {

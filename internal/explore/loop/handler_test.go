@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -38,11 +39,9 @@ func copies(calls *[]string) handler.Program {
 		return &hook.HandlerResponse{Apply: []hook.AppliedObject{{Object: copied}}}, err
 	})
 	return handler.Program{
-		Name: "copies", Resource: secrets, Owns: []object.Resource{configMaps}, Manager: "copies",
-		HandledAnnotation: "setpoint.dev/handled-by-copies", Finalizer: "copies.example.com/finalizer",
-		Handlers: []trigger.Handler{{
+		Name: "copies", Rules: trigger.Rules{Resource: secrets, Finalizer: "copies.example.com/finalizer", Handlers: []trigger.Handler{{
 			Name: "copy", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDelete, hook.ReasonDrift}, Do: do,
-		}},
+		}}, Record: lasthandled.Location{Annotation: "setpoint.dev/handled-by-copies"}}, Owns: []object.Resource{configMaps}, Manager: "copies",
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -512,9 +513,7 @@ func publish(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, 
 
 func walkAliases(t *testing.T) *walk {
 	program := handler.Program{
-		Name: "aliases", Resource: aliases, Owns: []object.Resource{configMaps}, Manager: "aliases",
-		HandledAnnotation: "setpoint.dev/handled-by-aliases", Finalizer: "aliases.example.com/finalizer",
-		Handlers: []trigger.Handler{
+		Name: "aliases", Rules: trigger.Rules{Resource: aliases, Finalizer: "aliases.example.com/finalizer", Handlers: []trigger.Handler{
 			{
 				Name: "publish", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDrift}, Fields: [][]string{{"spec", "target"}},
 				Do: hook.HandlerFunc(publish),
@@ -522,7 +521,7 @@ func walkAliases(t *testing.T) *walk {
 			{Name: "release", On: []hook.Reason{hook.ReasonDelete}, Do: hook.HandlerFunc(func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 				return &hook.HandlerResponse{}, nil
 			})},
-		},
+		}, Record: lasthandled.Location{Annotation: "setpoint.dev/handled-by-aliases"}}, Owns: []object.Resource{configMaps}, Manager: "aliases",
 	}
 	target := func(name string) edit {
 		return edit{aliases, "a", map[string]any{"spec": map[string]any{"target": name}}}

@@ -21,7 +21,7 @@ func TestCallsWithoutTimeout(t *testing.T) {
 		}
 		return &hook.HandlerResponse{}, nil
 	})
-	p := f.WrapHandlers(handler.Program{Handlers: []trigger.Handler{{Name: "daemon"}, {Name: "greet", Do: do}}})
+	p := f.WrapHandlers(handler.Program{Rules: trigger.Rules{Handlers: []trigger.Handler{{Name: "daemon"}, {Name: "greet", Do: do}}}})
 	if p.Handlers[0].Do != nil {
 		t.Error("a daemon has become a handler")
 	}

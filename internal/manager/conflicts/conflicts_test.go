@@ -59,8 +59,8 @@ func TestFind(t *testing.T) {
 func TestFindSharedFinalizer(t *testing.T) {
 	of := func(finalizer string, namespaces []string, reasons ...hook.Reason) *compile.Compiled {
 		return &compile.Compiled{Handlers: []handler.Program{{
-			Resource: object.Resource{Version: "v1", Plural: "shops", Kind: "Shop", Namespaced: true}, Finalizer: finalizer,
-			Namespaces: namespaces, Handlers: []trigger.Handler{{On: reasons}},
+			Rules:      trigger.Rules{Resource: object.Resource{Version: "v1", Plural: "shops", Kind: "Shop", Namespaced: true}, Finalizer: finalizer, Handlers: []trigger.Handler{{On: reasons}}},
+			Namespaces: namespaces,
 		}}}
 	}
 	pods := of("a/b", nil, hook.ReasonDelete)

@@ -8,6 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/running"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -17,7 +18,7 @@ import (
 func TestControllerKinds(t *testing.T) {
 	owned, pods := object.Resource{Version: "v1", Kind: "ConfigMap"}, object.Resource{Version: "v1", Kind: "Pod"}
 	r := &running.Controller{Compiled: &compile.Compiled{Handlers: []handler.Program{{
-		Resource: object.Resource{Version: "v1", Kind: "Node"}, Owns: []object.Resource{owned},
+		Rules: trigger.Rules{Resource: object.Resource{Version: "v1", Kind: "Node"}}, Owns: []object.Resource{owned},
 		Writes: []permit.Write{{Resource: pods, Evict: true, Namespace: "shop"}, {Resource: owned, Apply: true}},
 	}}}}
 	kinds := kindsOf(r.Compiled)
@@ -30,7 +31,7 @@ func TestControllerKinds(t *testing.T) {
 func TestEverywhere(t *testing.T) {
 	cs := newTestSet(running.Dependencies{History: inspect.NewHistory(inspect.HistoryOptions{}, time.Now())})
 	reviews := &admission.Program{Name: "policy", Configuration: "setpoint-policy"}
-	pods := handler.Program{Name: "policy", Resource: object.Resource{Version: "v1", Kind: "Pod"}}
+	pods := handler.Program{Name: "policy", Rules: trigger.Rules{Resource: object.Resource{Version: "v1", Kind: "Pod"}}}
 	for _, c := range []struct {
 		compiled compile.Compiled
 		want     bool

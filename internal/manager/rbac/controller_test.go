@@ -76,28 +76,28 @@ func TestHandlerPermissions(t *testing.T) {
 		program handler.Program
 		want    string
 	}{
-		"plain":  {handler.Program{Handlers: some, Resource: maps}, plain},
-		"status": {handler.Program{Handlers: some, Resource: shops}, "get shops, list shops, watch shops, patch shops, patch shops/status"},
-		"owning": {handler.Program{Handlers: some, Resource: nodes, Owns: []object.Resource{maps}}, plain + ", create configmaps, delete configmaps, get nodes, list nodes, watch nodes, patch nodes"},
+		"plain":  {handler.Program{Rules: trigger.Rules{Handlers: some, Resource: maps}}, plain},
+		"status": {handler.Program{Rules: trigger.Rules{Handlers: some, Resource: shops}}, "get shops, list shops, watch shops, patch shops, patch shops/status"},
+		"owning": {handler.Program{Rules: trigger.Rules{Handlers: some, Resource: nodes}, Owns: []object.Resource{maps}}, plain + ", create configmaps, delete configmaps, get nodes, list nodes, watch nodes, patch nodes"},
 		"owning in namespaces": {
-			handler.Program{Handlers: some, Resource: nodes, Owns: []object.Resource{maps}, Namespaces: []string{"a"}, Writes: []permit.Write{
+			handler.Program{Rules: trigger.Rules{Handlers: some, Resource: nodes}, Owns: []object.Resource{maps}, Namespaces: []string{"a"}, Writes: []permit.Write{
 				{Resource: shops, Apply: true}, {Resource: pods, Apply: true, Namespace: "c"},
 			}},
 			strings.ReplaceAll(plain+", create configmaps, delete configmaps, create shops, patch shops, ", ",", " in a,") + "get nodes, list nodes, watch nodes, patch nodes",
 		},
-		"applying":      {handler.Program{Handlers: some, Resource: maps, Writes: []permit.Write{{Resource: shops, Apply: true}}}, plain + ", create shops, patch shops"},
-		"deleting":      {handler.Program{Handlers: some, Resource: maps, Writes: []permit.Write{{Resource: shops, Delete: true}}}, plain + ", get shops, list shops, delete shops"},
-		"deleting pods": {handler.Program{Handlers: some, Resource: maps, Writes: []permit.Write{{Resource: pods, Delete: true}}}, plain + ", get pods, list pods, delete pods"},
-		"evicting":      {handler.Program{Handlers: some, Resource: maps, Writes: []permit.Write{{Resource: pods, Evict: true}}}, plain + ", get pods, list pods, create pods/eviction"},
-		"either":        {handler.Program{Handlers: some, Resource: maps, Writes: []permit.Write{{Resource: pods, Delete: true, Evict: true}}}, plain + ", get pods, list pods, delete pods, create pods/eviction"},
-		"in one namespace": {handler.Program{Handlers: some, Resource: maps, Writes: []permit.Write{{Resource: shops, Apply: true, Namespace: "b"}, {Resource: nodes, Apply: true, Namespace: "b"}}},
+		"applying":      {handler.Program{Rules: trigger.Rules{Handlers: some, Resource: maps}, Writes: []permit.Write{{Resource: shops, Apply: true}}}, plain + ", create shops, patch shops"},
+		"deleting":      {handler.Program{Rules: trigger.Rules{Handlers: some, Resource: maps}, Writes: []permit.Write{{Resource: shops, Delete: true}}}, plain + ", get shops, list shops, delete shops"},
+		"deleting pods": {handler.Program{Rules: trigger.Rules{Handlers: some, Resource: maps}, Writes: []permit.Write{{Resource: pods, Delete: true}}}, plain + ", get pods, list pods, delete pods"},
+		"evicting":      {handler.Program{Rules: trigger.Rules{Handlers: some, Resource: maps}, Writes: []permit.Write{{Resource: pods, Evict: true}}}, plain + ", get pods, list pods, create pods/eviction"},
+		"either":        {handler.Program{Rules: trigger.Rules{Handlers: some, Resource: maps}, Writes: []permit.Write{{Resource: pods, Delete: true, Evict: true}}}, plain + ", get pods, list pods, delete pods, create pods/eviction"},
+		"in one namespace": {handler.Program{Rules: trigger.Rules{Handlers: some, Resource: maps}, Writes: []permit.Write{{Resource: shops, Apply: true, Namespace: "b"}, {Resource: nodes, Apply: true, Namespace: "b"}}},
 			plain + ", create shops in b, patch shops in b, create nodes, patch nodes"},
-		"limited": {handler.Program{Handlers: some, Resource: maps, Namespaces: []string{"a", "b"}},
+		"limited": {handler.Program{Rules: trigger.Rules{Handlers: some, Resource: maps}, Namespaces: []string{"a", "b"}},
 			"get configmaps in a, list configmaps in a, watch configmaps in a, patch configmaps in a, get configmaps in b, list configmaps in b, watch configmaps in b, patch configmaps in b"},
-		"cluster-scoped":             {handler.Program{Handlers: some, Resource: nodes, Namespaces: []string{"a"}}, "get nodes, list nodes, watch nodes, patch nodes"},
-		"watching only":              {handler.Program{Resource: maps}, "get configmaps, list configmaps, watch configmaps"},
-		"finalizing, with an object": {handler.Program{Resource: maps, Handlers: []trigger.Handler{{On: []hook.Reason{hook.ReasonDelete}}}}, plain + ", patch controllers"},
-		"optional, with an object":   {handler.Program{Resource: maps, Handlers: []trigger.Handler{{On: []hook.Reason{hook.ReasonDelete}, Optional: true}}}, plain},
+		"cluster-scoped":             {handler.Program{Rules: trigger.Rules{Handlers: some, Resource: nodes}, Namespaces: []string{"a"}}, "get nodes, list nodes, watch nodes, patch nodes"},
+		"watching only":              {handler.Program{Rules: trigger.Rules{Resource: maps}}, "get configmaps, list configmaps, watch configmaps"},
+		"finalizing, with an object": {handler.Program{Rules: trigger.Rules{Resource: maps, Handlers: []trigger.Handler{{On: []hook.Reason{hook.ReasonDelete}}}}}, plain + ", patch controllers"},
+		"optional, with an object":   {handler.Program{Rules: trigger.Rules{Resource: maps, Handlers: []trigger.Handler{{On: []hook.Reason{hook.ReasonDelete}, Optional: true}}}}, plain},
 	} {
 		t.Run(name, func(t *testing.T) {
 			comparePermissions(t, c.want, (&Process{}).forController(object.Resource{Version: "v1", Plural: "controllers"}, &compile.Compiled{Handlers: []handler.Program{c.program}}))

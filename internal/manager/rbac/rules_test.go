@@ -65,7 +65,7 @@ func TestRequiredClusterRules(t *testing.T) {
 			want:    "\n- secrets: get update of setpoint-inspect",
 		},
 		"handlers of a kind of its own": {
-			compiled: []*compile.Compiled{reacting(handler.Program{Resource: rates, Owns: []object.Resource{maps}})},
+			compiled: []*compile.Compiled{reacting(handler.Program{Rules: trigger.Rules{Resource: rates}, Owns: []object.Resource{maps}})},
 			process:  Process{CRDs: definitions, LeaderElection: leader.Election{Enabled: true, Name: "rates"}},
 			want: `
 - configmaps: get list watch create patch delete
@@ -77,19 +77,19 @@ example.org rates: get list watch patch
 example.org rates/finalizers: update
 example.org rates/status: patch`},
 		"a kind that others define": {
-			compiled: []*compile.Compiled{reacting(handler.Program{Resource: rates})},
+			compiled: []*compile.Compiled{reacting(handler.Program{Rules: trigger.Rules{Resource: rates}})},
 			want: `
 - events: create patch
 apiextensions.k8s.io customresourcedefinitions: get list watch of rates.example.org
 example.org rates: get list watch patch
 example.org rates/status: patch`},
 		"two kinds, one rule": {
-			compiled: []*compile.Compiled{reacting(handler.Program{Resource: secrets}), reacting(handler.Program{Resource: maps})},
+			compiled: []*compile.Compiled{reacting(handler.Program{Rules: trigger.Rules{Resource: secrets}}), reacting(handler.Program{Rules: trigger.Rules{Resource: maps}})},
 			want: `
 - configmaps,secrets: get list watch patch
 - events: create patch`},
 		"what is only looked on at": {
-			compiled: []*compile.Compiled{{Handlers: []handler.Program{{Resource: maps}}}},
+			compiled: []*compile.Compiled{{Handlers: []handler.Program{{Rules: trigger.Rules{Resource: maps}}}}},
 			want: `
 - configmaps: get list watch`},
 		"what is read beside": {
@@ -100,7 +100,7 @@ example.org rates/status: patch`},
 apiextensions.k8s.io customresourcedefinitions: get list watch of rates.example.org
 example.org rates: get list watch`},
 		"pods are evicted": {
-			compiled: []*compile.Compiled{reacting(handler.Program{Resource: maps, Writes: []permit.Write{{Resource: pods, Evict: true}}})},
+			compiled: []*compile.Compiled{reacting(handler.Program{Rules: trigger.Rules{Resource: maps}, Writes: []permit.Write{{Resource: pods, Evict: true}}})},
 			want: `
 - configmaps: get list watch patch
 - events: create patch
@@ -112,7 +112,7 @@ example.org rates: get list watch`},
 - configmaps: get list watch update
 - events: create patch`},
 		"pods are looked at": {
-			compiled: []*compile.Compiled{reacting(handler.Program{Resource: maps, Reads: []object.Resource{pods}})},
+			compiled: []*compile.Compiled{reacting(handler.Program{Rules: trigger.Rules{Resource: maps}, Reads: []object.Resource{pods}})},
 			want: `
 - configmaps: get list watch patch
 - events: create patch
@@ -137,9 +137,9 @@ func TestRequiredRulesByNamespace(t *testing.T) {
 	pods := object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
 	nodes := object.Resource{Version: "v1", Plural: "nodes", Kind: "Node"}
 	all := []*compile.Compiled{
-		{Handlers: []handler.Program{{Handlers: []trigger.Handler{{}}, Resource: maps, Namespaces: []string{"b", "a"}, Writes: []permit.Write{{Resource: pods, Delete: true, Evict: true, Namespace: "a"}}}}},
-		{Handlers: []handler.Program{{Handlers: []trigger.Handler{{}}, Resource: nodes}}},
-		{Handlers: []handler.Program{{Handlers: []trigger.Handler{{}}, Resource: pods}}},
+		{Handlers: []handler.Program{{Rules: trigger.Rules{Handlers: []trigger.Handler{{}}, Resource: maps}, Namespaces: []string{"b", "a"}, Writes: []permit.Write{{Resource: pods, Delete: true, Evict: true, Namespace: "a"}}}}},
+		{Handlers: []handler.Program{{Rules: trigger.Rules{Handlers: []trigger.Handler{{}}, Resource: nodes}}}},
+		{Handlers: []handler.Program{{Rules: trigger.Rules{Handlers: []trigger.Handler{{}}, Resource: pods}}}},
 	}
 	process := Process{Namespace: "home", LeaderElection: leader.Election{Enabled: true, Namespace: "home", Name: "own"}}
 	got := ""

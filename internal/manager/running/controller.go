@@ -238,8 +238,8 @@ func (c *Controller) Equivalent(compiled *compile.Compiled) bool {
 				slices.EqualFunc(a.Children, b.Children, plan.Rule.Same) && reflect.DeepEqual(a.StatusOwners, b.StatusOwners)
 		}) &&
 		slices.EqualFunc(c.Handlers, compiled.Handlers, func(a, b handler.Program) bool {
-			return slices.Equal(a.Namespaces, b.Namespaces) && a.Conditions == b.Conditions && a.HandledStatusKey == b.HandledStatusKey &&
-				slices.Equal(a.FormerRecords, b.FormerRecords) // Those of merged controllers of an operator.
+			return slices.Equal(a.Namespaces, b.Namespaces) && a.Conditions == b.Conditions && a.Record.StatusKey == b.Record.StatusKey &&
+				slices.Equal(a.PreviousRecords, b.PreviousRecords) // Those of merged controllers of an operator.
 		})
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/kinds"
@@ -154,7 +155,7 @@ func TestHooksAndHandlersAreOneController(t *testing.T) {
 	sync := hook.Func(func(context.Context, *hook.Request) (*hook.Response, error) { return &hook.Response{}, nil })
 	c := New(d, &compile.Compiled{
 		Programs: []composite.Program{{Name: "greeter", Parent: shops, Sync: sync, Workers: 1}},
-		Handlers: []handler.Program{{Name: "greeter", Resource: shops, HandledAnnotation: "example.org/handled", Workers: 1, Handlers: []trigger.Handler{{Name: "greet", On: []hook.Reason{hook.ReasonCreate}, Do: do}}}},
+		Handlers: []handler.Program{{Name: "greeter", Rules: trigger.Rules{Resource: shops, Handlers: []trigger.Handler{{Name: "greet", On: []hook.Reason{hook.ReasonCreate}, Do: do}}, Record: lasthandled.Location{Annotation: "example.org/handled"}}, Workers: 1}},
 	}, nil)
 	if len(c.Workers) != 2 || !c.UsesCRD("shops.example.org") || c.UsesCRD("others.example.org") || fmt.Sprint(c.ParentKinds()) != "[example.org/v1/shops example.org/v1/shops]" {
 		t.Errorf("%d programs of %v", len(c.Workers), c.ParentKinds())
