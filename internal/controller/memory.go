@@ -147,7 +147,8 @@ func (m *Memories) EndRun(of *Run, conflict Conflict, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	conflict.Message = of.Secrets.Text(conflict.Message)
-	of.memory.lastRun, of.memory.reconcileAt, of.memory.conflict = now, of.reconcileAt, conflict
+	memory := of.memory()
+	memory.lastRun, memory.reconcileAt, memory.conflict = now, of.reconcileAt, conflict
 }
 
 // SetResult records the result of a run of an object. A failing object only waited in this run if it has not failed again.

@@ -44,8 +44,6 @@ type Run struct {
 
 	base  *Base
 	trace trace.Reconcile
-	// memory is what is common to all that is Remembered.
-	memory *Memory
 	// reconcileAt is the time of the manual reconcile request that the object has at the beginning.
 	reconcileAt time.Time
 }
@@ -55,8 +53,16 @@ func (b *Base) NewRun(item queue.Item, o *object.Object) *Run {
 	memory, fresh := b.Memories.Get(item.Key, o.UID())
 	return &Run{
 		Item: item, Stored: o, Phase: b.loop.PhaseOf(o), Secrets: b.ValuesOf(o), Log: slog.New(slog.DiscardHandler),
-		Remembered: memory, Fresh: fresh, base: b, memory: memory.common(), reconcileAt: plan.ReconcileRequestOn(o).At,
+		Remembered: memory, Fresh: fresh, base: b, reconcileAt: plan.ReconcileRequestOn(o).At,
 	}
+}
+
+// memory is what the memories of all loops have; nil outside of the object's worker.
+func (r *Run) memory() *Memory {
+	if r.Remembered == nil {
+		return nil
+	}
+	return r.Remembered.common()
 }
 
 // ValuesOf returns the values of the Secrets in an object, or in states of it.
@@ -109,12 +115,12 @@ func (b *Base) Reconcile(ctx context.Context, item queue.Item,
 	}
 	run := b.NewRun(item, o)
 	run.Log = run.Secrets.Logger(b.Log)
-	ctx = run.startTrace(ctx, "", run.memory.Attempts)
+	ctx = run.startTrace(ctx, "", run.memory().Attempts)
 	run.Record = b.newRecord(o, record.Run{
-		Queued: item.Causes, Attempt: run.memory.Attempts,
+		Queued: item.Causes, Attempt: run.memory().Attempts,
 		Began: b.Now(), QueuedFor: b.waited(item), TraceID: run.trace.ID(),
 	})
-	if paused := run.Phase == PhasePaused; b.Memories.SetPaused(run.memory, paused) {
+	if paused := run.Phase == PhasePaused; b.Memories.SetPaused(run.memory(), paused) {
 		run.reportPause(paused)
 	}
 	outcome, requeue := do(ctx, run)
@@ -359,13 +365,14 @@ func (r *Run) ReportWaiting(what string) {
 
 // SendOnce sends an event, unless the latest one of its reason said the same.
 func (r *Run) SendOnce(event hook.Event) {
-	if r.memory == nil || r.IsDry() || r.memory.said[event.Reason] == event.Message {
+	memory := r.memory()
+	if memory == nil || r.IsDry() || memory.said[event.Reason] == event.Message {
 		return
 	}
-	if r.memory.said == nil {
-		r.memory.said = map[string]string{}
+	if memory.said == nil {
+		memory.said = map[string]string{}
 	}
-	r.memory.said[event.Reason] = event.Message
+	memory.said[event.Reason] = event.Message
 	r.SendEvent(event)
 }
 
@@ -373,8 +380,8 @@ func (r *Run) SendOnce(event hook.Event) {
 // if it is to be said once.
 func (r *Run) ReportFailure(err error, event hook.Event, once bool) {
 	b, message := r.base, failure.OneLine(err)
-	log := r.Log.With("object", r.Stored.Ref().String(), "attempt", r.memory.Attempts+1, "error", message)
-	last := &r.memory.reported
+	log := r.Log.With("object", r.Stored.Ref().String(), "attempt", r.memory().Attempts+1, "error", message)
+	last := &r.memory().reported
 	if last.message == message && (once || b.Since(last.at) < EventInterval) {
 		log.Debug("reconcile failed again")
 		return
