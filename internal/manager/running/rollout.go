@@ -19,6 +19,14 @@ func (c *Controller) Policy() *compile.Rollout {
 	return c.Rollout
 }
 
+// Snapshot returns what runs, with the rollout that the spec declares now.
+func (c *Controller) Snapshot() *compile.Compiled {
+	c.policy.Lock()
+	defer c.policy.Unlock()
+	now := *c.Compiled
+	return &now
+}
+
 // SetPolicy replaces the rollout that the spec declares. It restarts nothing.
 func (c *Controller) SetPolicy(next *compile.Rollout) {
 	c.policy.Lock()
