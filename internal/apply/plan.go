@@ -188,11 +188,6 @@ func (w *Writer) applyThenTakeOver(ctx context.Context, a plan.Action) (*object.
 	return w.takeOverAndApply(ctx, a)
 }
 
-// ownFields takes over the fields that a manager owns by updates.
-func ownFields(manager string) *plan.TakeOver {
-	return &plan.TakeOver{From: []plan.PreviousManager{{Name: manager}}}
-}
-
 // updateValues sends the update of an action, and reports whether that settles it. The apply has to follow if the object
 // has changed since it was read, if the server rejects the update, or if the manager does not own all desired fields alone.
 func (w *Writer) updateValues(ctx context.Context, a plan.Action) (result Result, settled bool) {

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -63,18 +62,6 @@ func (f *Planner) Claim(resource object.Resource, owned, orphans []*object.Objec
 	return c, nil
 }
 
-// The annotations that mark attachments. A parent may have a composite controller and several
-// decorators.
-const (
-	DecoratorMark               = "setpoint.dev/decorator-controller"
-	MetacontrollerDecoratorMark = "metacontroller.k8s.io/decorator-controller"
-)
-
-// Marks returns the keys of all marks.
-func Marks() []string { return []string{DecoratorMark, MetacontrollerDecoratorMark} }
-
-func (f *Planner) isDecorator() bool { return f.Mark != Mark{} }
-
 // manages reports whether an owned object belongs to this controller, not to another controller of
 // the same parent.
 func (f *Planner) manages(o *object.Object) bool {
@@ -84,22 +71,6 @@ func (f *Planner) manages(o *object.Object) bool {
 	// A revision that Setpoint stores is no child, even if the controller has children of the kind.
 	isRevision := o.GroupKind() == ControllerRevisions.GroupKind() && o.Labels().Has(ParentUIDLabel)
 	return !isRevision && !slices.ContainsFunc(Marks(), func(key string) bool { return Annotation(o, key) != "" })
-}
-
-// On reports whether an object has the mark.
-func (m Mark) On(o *object.Object) bool { return Annotation(o, m.Key) == m.Value }
-
-// Annotation returns the value of an annotation; "" if there is none.
-func Annotation(o *object.Object, key string) string {
-	if !bytes.Contains(o.JSON(), []byte(key)) {
-		// Most objects do not have it, and this check is faster than parsing.
-		return ""
-	}
-	var value string
-	if field := o.Field("metadata", "annotations", key); field == nil || json.Unmarshal(field, &value) != nil {
-		return ""
-	}
-	return value
 }
 
 // OwnerReferenceTo returns a reference to the controlling owner.
@@ -192,15 +163,6 @@ func (f *Planner) Changes(observed []*object.Object, desired []Child, upToDate U
 	}
 	return Plan{Stages: stages(append(actions, f.removals(observed, have)...)), Equal: equal}, nil
 }
-
-// Key matches desired and observed children.
-type Key struct {
-	Kind            object.GroupKind
-	Namespace, Name string
-}
-
-// KeyOf returns the key of an object.
-func KeyOf(o *object.Object) Key { return Key{o.GroupKind(), o.Namespace(), o.Name()} }
 
 // Controls reports whether the parent controls an object.
 func (f *Planner) Controls(o *object.Object) bool { return o.ControlledBy(f.Parent.UID()) }
