@@ -13,11 +13,7 @@ import (
 )
 
 // Policy returns the rollout that the spec declares; nil for none.
-func (c *Controller) Policy() *compile.Rollout {
-	c.policy.Lock()
-	defer c.policy.Unlock()
-	return c.Rollout
-}
+func (c *Controller) Policy() *compile.Rollout { return c.Snapshot().Rollout }
 
 // Snapshot returns what runs, with the rollout that the spec declares now.
 func (c *Controller) Snapshot() *compile.Compiled {
