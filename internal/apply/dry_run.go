@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -30,7 +29,7 @@ func (w *Writer) simulateTakeOver(ctx context.Context, a plan.Action) (*object.O
 
 // applied returns an object as an apply after a take over would leave it, without new defaults, and
 // whether fields were removed.
-func (l *managedMetadata) applied(body []byte, a plan.Action) (after *object.Object, removed bool, err error) {
+func (l *managedMetadata) applied(body []byte, a plan.Action) (after *object.Object, changed bool, err error) {
 	have, err := object.Decode(body)
 	if err != nil {
 		return nil, false, err
@@ -128,21 +127,4 @@ func remainingItems(have, want []any, mine, theirs FieldSet) []any {
 		}
 	}
 	return left
-}
-
-func (o FieldSet) findItem(item any) (name string, known bool) {
-	for _, e := range o.elements() {
-		if e.matches(item) {
-			return e.text, true
-		}
-	}
-	return "", false
-}
-
-func itemIn(list []any, name string) (item any, found bool) {
-	at := slices.IndexFunc(list, newPathElement(name, nil).matches)
-	if at < 0 {
-		return nil, false
-	}
-	return list[at], true
 }

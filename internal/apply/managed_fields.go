@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -227,6 +228,28 @@ func matchesKey(key string, value any, members map[string]any) bool {
 		has, given = "TCP", true
 	}
 	return !given || fmt.Sprint(has) == fmt.Sprint(value)
+}
+
+func (o FieldSet) findItem(item any) (name string, known bool) {
+	for _, e := range o.elements() {
+		if e.matches(item) {
+			return e.text, true
+		}
+	}
+	return "", false
+}
+
+func itemIn(list []any, name string) (item any, found bool) {
+	at := slices.IndexFunc(list, newPathElement(name, nil).matches)
+	if at < 0 {
+		return nil, false
+	}
+	return list[at], true
+}
+
+// ownFields takes over the fields that a manager owns by updates.
+func ownFields(manager string) *plan.TakeOver {
+	return &plan.TakeOver{From: []plan.PreviousManager{{Name: manager}}}
 }
 
 // takeOver transfers the fields of previous managers to the manager in managedFields, and removes

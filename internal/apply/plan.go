@@ -123,7 +123,8 @@ func (w *Writer) updateOrApply(ctx context.Context, a plan.Action) Result {
 	result := Result{Action: a}
 	// In a dry run, the apply shows what the update would do.
 	if a.Update != nil && !w.options.DryRun {
-		if result = w.updateInstead(ctx, a); result.Stored != nil || result.Err != nil {
+		var settled bool
+		if result, settled = w.updateValues(ctx, a); settled {
 			return result
 		}
 	}
@@ -187,33 +188,32 @@ func (w *Writer) applyThenTakeOver(ctx context.Context, a plan.Action) (*object.
 	return w.takeOverAndApply(ctx, a)
 }
 
-// ownFields takes over the fields that a manager owns by updates.
-func ownFields(manager string) *plan.TakeOver {
-	return &plan.TakeOver{From: []plan.PreviousManager{{Name: manager}}}
-}
-
-// updateInstead sends the update of an action in the place of its apply. It returns nothing as stored if that was not
-// enough: if the object has changed since it was read, if the server rejects the update, or if the manager does
-// not own all desired fields alone. Then the apply decides.
-func (w *Writer) updateInstead(ctx context.Context, a plan.Action) Result {
+// updateValues sends the update of an action, and reports whether that settles it. The apply has to follow if the object
+// has changed since it was read, if the server rejects the update, or if the manager does not own all desired fields alone.
+func (w *Writer) updateValues(ctx context.Context, a plan.Action) (result Result, settled bool) {
+	result.Action = a
 	put := update(a.Resource, a.Update)
 	put.manager, put.params = a.Manager, map[string]string{"fieldValidation": metav1.FieldValidationStrict}
 	body, err := w.do(ctx, put)
 	switch {
 	case isRejected(err), apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return Result{Action: a}
+		return result, false
 	case err != nil:
-		return Result{Action: a, Err: err}
+		result.Err = err
+		return result, true
 	}
 	all, shared, err := ownersOf(body, managerOr(a.Manager), a)
 	if err != nil {
-		return Result{Action: a, Err: err}
+		result.Err = err
+		return result, true
 	}
 	stored, err := w.parse(body, "", "")
 	if err != nil || all && !shared {
-		return Result{Action: a, Stored: stored, Err: err}
+		result.Stored, result.Err = stored, err
+		return result, true
 	}
-	return Result{Action: a, Updated: stored, CoOwned: shared}
+	result.Updated, result.CoOwned = stored, shared
+	return result, false
 }
 
 // ownersOf reports whether a manager owns all fields that an action applies, and whether another one owns any.

@@ -24,14 +24,14 @@ func (w *Writer) recreate(ctx context.Context, a plan.Action) (*object.Object, e
 		return nil, err
 	case simulated == nil:
 		return w.Delete(ctx, a.Resource, a.Before)
-	case bytes.Equal(annotations(a.Before), annotations(simulated)) || w.options.DryRun:
+	case bytes.Equal(annotationsOf(a.Before), annotationsOf(simulated)) || w.options.DryRun:
 		return simulated, nil
 	}
 	// Only the last applied configuration differs.
 	return w.send(ctx, inPlace(a, a.After))
 }
 
-func annotations(o *object.Object) []byte { return o.Field("metadata", "annotations") }
+func annotationsOf(o *object.Object) []byte { return o.Field("metadata", "annotations") }
 
 // dryRunUpdate returns the child after a dry run of the update. It returns nil if the child would
 // differ or cannot be updated.

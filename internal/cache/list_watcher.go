@@ -37,8 +37,7 @@ const watchTimeoutMargin = 30 * time.Second
 // listWatcher lists and watches a selection for the reflector, and reports its health. Only
 // an open watch is healthy: a client that may list but not watch has a constant error.
 type listWatcher struct {
-	*watch
-
+	watch      *watch
 	client     rest.Interface
 	running    *sync.WaitGroup
 	connection *connection
@@ -108,7 +107,7 @@ func (s *listWatcher) open(ctx context.Context, options metav1.ListOptions) (mac
 			s.fail(ctx, err)
 		}
 		if lists && apierrors.IsInvalid(err) {
-			s.options.onUnstreamed()
+			s.watch.options.onUnstreamed()
 		}
 		cancel()
 		if _, unanswered := errors.AsType[*url.Error](err); unanswered && !lists {
@@ -119,7 +118,7 @@ func (s *listWatcher) open(ctx context.Context, options metav1.ListOptions) (mac
 	s.throttledSince = time.Time{}
 	s.connection.connected()
 	if !lists {
-		s.report(nil)
+		s.watch.report(nil)
 	}
 	opened := &stream{
 		listWatcher: s,
@@ -151,7 +150,7 @@ func reportsStream(err error) bool {
 
 func (s *listWatcher) accept(single bool) string {
 	switch {
-	case !s.selection.Metadata:
+	case !s.watch.selection.Metadata:
 		return "application/json"
 	case single:
 		return "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -161,9 +160,9 @@ func (s *listWatcher) accept(single bool) string {
 
 // parse parses an object. Items of a list lack their type, and metadata has another one.
 func (s *listWatcher) parse(data []byte) (*object.Object, error) {
-	resource := s.selection.Resource
+	resource := s.watch.selection.Resource
 	parse := object.ParseAs
-	if s.selection.Managed {
+	if s.watch.selection.Managed {
 		parse = object.ParseWithManagedFields
 	}
 	o, err := parse(data, resource.APIVersion(), resource.Kind)
@@ -178,14 +177,14 @@ func (s *listWatcher) parse(data []byte) (*object.Object, error) {
 func (s *listWatcher) fail(ctx context.Context, err error) {
 	expired := apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 	if ctx.Err() == nil && !expired && !s.isThrottledBriefly(err) {
-		s.report(StableError(err))
+		s.watch.report(StableError(err))
 	}
 }
 
 // reportLost reports a lost connection, unless another error is known.
 func (s *listWatcher) reportLost(err error) {
-	if s.currentErr() == nil {
-		s.report(err)
+	if s.watch.currentErr() == nil {
+		s.watch.report(err)
 	}
 }
 
@@ -198,7 +197,7 @@ func (s *listWatcher) isThrottledBriefly(err error) bool {
 	if s.throttledSince.IsZero() {
 		s.throttledSince = time.Now()
 	}
-	return time.Since(s.throttledSince) < s.options.GracePeriod
+	return time.Since(s.throttledSince) < s.watch.options.GracePeriod
 }
 
 // StableError removes details that differ between attempts, such as local ports, and the URL.
@@ -215,18 +214,18 @@ func StableError(err error) error {
 }
 
 func (s *listWatcher) get(ctx context.Context, options metav1.ListOptions) (io.ReadCloser, error) {
-	options.LabelSelector = s.selection.Labels
-	options.FieldSelector = s.selection.fields()
+	options.LabelSelector = s.watch.selection.Labels
+	options.FieldSelector = s.watch.selection.fields()
 	request := s.client.Get()
-	if s.selection.User != "" {
-		request = request.SetHeader(authentication.ImpersonateUserHeader, s.selection.User)
+	if s.watch.selection.User != "" {
+		request = request.SetHeader(authentication.ImpersonateUserHeader, s.watch.selection.User)
 	}
 	request.
-		AbsPath(s.selection.Resource.Path(s.selection.Namespace, "")).
+		AbsPath(s.watch.selection.Resource.Path(s.watch.selection.Namespace, "")).
 		SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.SchemeGroupVersion).
 		SetHeader("Accept", s.accept(options.Watch)).
 		MaxRetries(0) // The reflector retries, and errors must be seen.
-	body, err := openUnlessIdle(ctx, s.options.IdleTimeout, request.Stream)
+	body, err := openUnlessIdle(ctx, s.watch.options.IdleTimeout, request.Stream)
 	if err != nil {
 		s.connection.refused(err)
 	}

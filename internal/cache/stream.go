@@ -47,7 +47,7 @@ func (s *stream) run(ctx context.Context) {
 	for {
 		event, err := s.next()
 		if ctx.Err() != nil || errors.Is(err, errEnded) && !s.listing {
-			s.listWatcher.options.Log.Debug("watch ended", "selection", s.listWatcher.selection.String(), "error", err)
+			s.listWatcher.watch.options.Log.Debug("watch ended", "selection", s.listWatcher.watch.selection.String(), "error", err)
 			return
 		}
 		if err != nil {
@@ -96,7 +96,7 @@ func (s *stream) bookmark(data []byte) (machinery.Event, error) {
 	}
 	if s.listing && mark.Annotations[metav1.InitialEventsAnnotationKey] == "true" {
 		s.listing = false
-		s.listWatcher.report(nil)
+		s.listWatcher.watch.report(nil)
 	}
 	return machinery.Event{Type: machinery.Bookmark, Object: mark}, nil
 }

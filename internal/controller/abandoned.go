@@ -50,7 +50,7 @@ func (r *Run) ReleaseAbandoned(ctx context.Context, a Abandoned) (*object.Object
 	if !gone && (err != nil || !namespace.Deleting()) {
 		return nil, nil //nolint:nilnil,nilerr // The cause says what is missing.
 	}
-	if failing := r.memory.Result; a.Left > 0 && (!failing.Failing || r.base.Since(failing.Since) < abandonAfter) {
+	if failing := r.common().Result; a.Left > 0 && (!failing.Failing || r.base.Since(failing.Since) < abandonAfter) {
 		return nil, nil //nolint:nilnil // The namespace controller deletes what is left.
 	}
 	body, err := RemovalOf(a.Finalizer, r.Stored)

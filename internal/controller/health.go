@@ -1,7 +1,8 @@
 package controller
 
 import (
-	"time"
+	"maps"
+	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -67,13 +68,6 @@ type HeldDeletions struct {
 	Value string
 }
 
-// LastError is a failed run.
-type LastError struct {
-	Message string    `json:"message"`
-	Object  string    `json:"object"`
-	Time    time.Time `json:"time"`
-}
-
 // Line returns the message, with the object if it is known.
 func (e *LastError) Line() string {
 	if e.Object == "" {
@@ -123,4 +117,67 @@ func (b *Base) objectState(o *object.Object) record.ObjectState {
 	state.Queued = !state.Standby && (pending.Queued || pending.Active || state.Waiting != "" || state.LastRun.IsZero() && !state.Paused)
 	state.NextRun = pending.Next
 	return state
+}
+
+func (m *Memories) objectState(key queue.Key, uid string) record.ObjectState {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.byKey[key]
+	if known == nil || known.common().uid != uid {
+		return record.ObjectState{}
+	}
+	c := known.common()
+	state := record.ObjectState{LastRun: c.lastRun, ReconciledAt: c.reconcileAt, Children: c.Result.Children,
+		Conflict: c.conflict.Message, Locations: c.conflict.Locations}
+	if r := c.Result; r.Failing {
+		state.Failing, state.Error, state.Attempts = true, r.Message, c.Attempts
+		state.Fault, state.Reason, state.Since = r.Fault, r.Reason, r.Since
+		state.Locations = record.AddLocations(slices.Clone(state.Locations), r.Locations...)
+	}
+	return state
+}
+
+// group counts the objects of one kind of trouble.
+type group struct {
+	count   *int
+	message *string
+	first   string
+}
+
+// add adds an object. The message is that of the first by name: a condition must not flap.
+func (g *group) add(key queue.Key, message string) {
+	if name := key.String(); *g.count == 0 || name < g.first {
+		g.first, *g.message = name, message
+	}
+	*g.count++
+}
+
+func (m *Memories) addTo(h *Health) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	forbidden, relatedMissing := group{&h.Forbidden, &h.ForbiddenMessage, ""}, group{&h.RelatedMissing, &h.RelatedMessage, ""}
+	invalid, conflicting := group{&h.Invalid, &h.InvalidMessage, ""}, group{&h.Conflicting, &h.ConflictMessage, ""}
+	namespaces := map[string]bool{}
+	for key, known := range m.byKey {
+		c := known.common()
+		h.Children += c.Result.Children
+		h.Paused += boolToInt(c.paused)
+		h.Failing += boolToInt(c.Result.Failing)
+		if c.Result.forbidden() {
+			forbidden.add(key, c.Result.Message)
+			namespaces[key.Namespace] = true
+		}
+		if c.Result.RelatedMissing {
+			relatedMissing.add(key, c.Result.Message)
+		}
+		if c.Result.Invalid {
+			invalid.add(key, c.Result.Message)
+		}
+		if c.conflict.Message != "" {
+			conflicting.add(key, c.conflict.Message)
+		}
+	}
+	delete(namespaces, "")
+	h.ForbiddenNamespaces = slices.Sorted(maps.Keys(namespaces))
+	h.HookFailing, h.HookMessage, h.LastError = m.hookFailing, m.lastHookError.Message, m.lastError
 }

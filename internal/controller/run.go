@@ -44,8 +44,6 @@ type Run struct {
 
 	base  *Base
 	trace trace.Reconcile
-	// memory is what is common to all that is Remembered.
-	memory *Memory
 	// reconcileAt is the time of the manual reconcile request that the object has at the beginning.
 	reconcileAt time.Time
 }
@@ -55,8 +53,16 @@ func (b *Base) NewRun(item queue.Item, o *object.Object) *Run {
 	memory, fresh := b.Memories.Get(item.Key, o.UID())
 	return &Run{
 		Item: item, Stored: o, Phase: b.loop.PhaseOf(o), Secrets: b.ValuesOf(o), Log: slog.New(slog.DiscardHandler),
-		Remembered: memory, Fresh: fresh, base: b, memory: memory.common(), reconcileAt: plan.ReconcileRequestOn(o).At,
+		Remembered: memory, Fresh: fresh, base: b, reconcileAt: plan.ReconcileRequestOn(o).At,
 	}
+}
+
+// common is what the memories of all loops have; nil outside of the object's worker.
+func (r *Run) common() *Memory {
+	if r.Remembered == nil {
+		return nil
+	}
+	return r.Remembered.common()
 }
 
 // ValuesOf returns the values of the Secrets in an object, or in states of it.
@@ -109,12 +115,12 @@ func (b *Base) Reconcile(ctx context.Context, item queue.Item,
 	}
 	run := b.NewRun(item, o)
 	run.Log = run.Secrets.Logger(b.Log)
-	ctx = run.startTrace(ctx, "", run.memory.Attempts)
+	ctx = run.startTrace(ctx, "", run.common().Attempts)
 	run.Record = b.newRecord(o, record.Run{
-		Queued: item.Causes, Attempt: run.memory.Attempts,
+		Queued: item.Causes, Attempt: run.common().Attempts,
 		Began: b.Now(), QueuedFor: b.waited(item), TraceID: run.trace.ID(),
 	})
-	if paused := run.Phase == PhasePaused; b.Memories.SetPaused(run.memory, paused) {
+	if paused := run.Phase == PhasePaused; b.Memories.SetPaused(run.common(), paused) {
 		run.reportPause(paused)
 	}
 	outcome, requeue := do(ctx, run)
@@ -247,21 +253,6 @@ func (r *Run) viewsOf(resource object.Resource, written *object.Object) (all []*
 	return all
 }
 
-// Observer receives what a controller does. Its methods must be quick.
-type Observer interface {
-	// Ran receives the record of each run.
-	Ran(run record.Run)
-	// Deleted receives the record of each deletion of a managed object.
-	Deleted(deletion record.Run)
-	// Handled receives each call of a handler; err is nil if it succeeded.
-	Handled(program, handler string, reason hook.Reason, took time.Duration, err error)
-	// Event receives the events about managed objects, which the controller sends.
-	Event(o *object.Object, event hook.Event)
-	// OwnEvent receives the events that Setpoint itself sends: what the ServiceAccount of the controller may not
-	// do, it may not be able to report either.
-	OwnEvent(o *object.Object, event hook.Event)
-}
-
 // Types of events.
 const (
 	Normal  = "Normal"
@@ -316,14 +307,6 @@ func EventOf(err error) hook.Event {
 	return hook.Event{Type: Warning, Reason: ReasonOf(err), Message: failure.OneLine(err)}
 }
 
-// RecordDeletion records a deletion. It skips controllers with selectors on the server, where
-// an object that stops matching looks deleted.
-func (b *Base) RecordDeletion(o *object.Object) {
-	if !b.Unrecorded && !b.options.Filtered && b.manages(o) {
-		b.Observer.Deleted(record.Deletion(b.options.Name, b.options.Resource, o, b.Now()))
-	}
-}
-
 // SendEvent sends an event about the object.
 func (r *Run) SendEvent(event hook.Event) {
 	if r.IsDry() {
@@ -359,13 +342,14 @@ func (r *Run) ReportWaiting(what string) {
 
 // SendOnce sends an event, unless the latest one of its reason said the same.
 func (r *Run) SendOnce(event hook.Event) {
-	if r.memory == nil || r.IsDry() || r.memory.said[event.Reason] == event.Message {
+	memory := r.common()
+	if memory == nil || r.IsDry() || memory.said[event.Reason] == event.Message {
 		return
 	}
-	if r.memory.said == nil {
-		r.memory.said = map[string]string{}
+	if memory.said == nil {
+		memory.said = map[string]string{}
 	}
-	r.memory.said[event.Reason] = event.Message
+	memory.said[event.Reason] = event.Message
 	r.SendEvent(event)
 }
 
@@ -373,8 +357,8 @@ func (r *Run) SendOnce(event hook.Event) {
 // if it is to be said once.
 func (r *Run) ReportFailure(err error, event hook.Event, once bool) {
 	b, message := r.base, failure.OneLine(err)
-	log := r.Log.With("object", r.Stored.Ref().String(), "attempt", r.memory.Attempts+1, "error", message)
-	last := &r.memory.reported
+	log := r.Log.With("object", r.Stored.Ref().String(), "attempt", r.common().Attempts+1, "error", message)
+	last := &r.common().reported
 	if last.message == message && (once || b.Since(last.at) < EventInterval) {
 		log.Debug("reconcile failed again")
 		return
@@ -451,14 +435,6 @@ func (r *Run) Recover(step func() error) (err error) {
 		err = r.Secrets.Error(err)
 	}()
 	return step()
-}
-
-// tracedVersion returns the resource version of an object, by which a trace finds who wrote it; zero without traces.
-func (b *Base) tracedVersion(o *object.Object) uint64 {
-	if b.Tracer == nil || o == nil {
-		return 0
-	}
-	return o.Version()
 }
 
 // startTrace starts the span of the run. Without traces it returns the context. The trigger is that of a run that was

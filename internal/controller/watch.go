@@ -127,7 +127,7 @@ func (b *Base) QueueObject(e cache.Event, kind queue.CauseKind) {
 		cause = RequestCause(e.New)
 	}
 	if e.New == nil {
-		b.RecordDeletion(e.Old)
+		b.recordDeletion(e.Old)
 		b.Queue.Forget(KeyOf(e.Old))
 	}
 	b.Queue.Add(KeyOf(cmp.Or(e.New, e.Old)), cause)
@@ -222,4 +222,20 @@ func (w *Owned) OwnedView(resource object.Resource, o *object.Object) *cache.Vie
 		}
 	}
 	return nil
+}
+
+// recordDeletion records a deletion. It skips controllers with selectors on the server, where
+// an object that stops matching looks deleted.
+func (b *Base) recordDeletion(o *object.Object) {
+	if !b.Unrecorded && !b.options.Filtered && b.manages(o) {
+		b.Observer.Deleted(record.Deletion(b.options.Name, b.options.Resource, o, b.Now()))
+	}
+}
+
+// tracedVersion returns the resource version of an object, by which a trace finds who wrote it; zero without traces.
+func (b *Base) tracedVersion(o *object.Object) uint64 {
+	if b.Tracer == nil || o == nil {
+		return 0
+	}
+	return o.Version()
 }

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -63,18 +62,6 @@ func (f *Planner) Claim(resource object.Resource, owned, orphans []*object.Objec
 	return c, nil
 }
 
-// The annotations that mark attachments. A parent may have a composite controller and several
-// decorators.
-const (
-	DecoratorMark               = "setpoint.dev/decorator-controller"
-	MetacontrollerDecoratorMark = "metacontroller.k8s.io/decorator-controller"
-)
-
-// Marks returns the keys of all marks.
-func Marks() []string { return []string{DecoratorMark, MetacontrollerDecoratorMark} }
-
-func (f *Planner) isDecorator() bool { return f.Mark != Mark{} }
-
 // manages reports whether an owned object belongs to this controller, not to another controller of
 // the same parent.
 func (f *Planner) manages(o *object.Object) bool {
@@ -84,22 +71,6 @@ func (f *Planner) manages(o *object.Object) bool {
 	// A revision that Setpoint stores is no child, even if the controller has children of the kind.
 	isRevision := o.GroupKind() == ControllerRevisions.GroupKind() && o.Labels().Has(ParentUIDLabel)
 	return !isRevision && !slices.ContainsFunc(Marks(), func(key string) bool { return Annotation(o, key) != "" })
-}
-
-// On reports whether an object has the mark.
-func (m Mark) On(o *object.Object) bool { return Annotation(o, m.Key) == m.Value }
-
-// Annotation returns the value of an annotation; "" if there is none.
-func Annotation(o *object.Object, key string) string {
-	if !bytes.Contains(o.JSON(), []byte(key)) {
-		// Most objects do not have it, and this check is faster than parsing.
-		return ""
-	}
-	var value string
-	if field := o.Field("metadata", "annotations", key); field == nil || json.Unmarshal(field, &value) != nil {
-		return ""
-	}
-	return value
 }
 
 // OwnerReferenceTo returns a reference to the controlling owner.
@@ -193,15 +164,6 @@ func (f *Planner) Changes(observed []*object.Object, desired []Child, upToDate U
 	return Plan{Stages: stages(append(actions, f.removals(observed, have)...)), Equal: equal}, nil
 }
 
-// Key matches desired and observed children.
-type Key struct {
-	Kind            object.GroupKind
-	Namespace, Name string
-}
-
-// KeyOf returns the key of an object.
-func KeyOf(o *object.Object) Key { return Key{o.GroupKind(), o.Namespace(), o.Name()} }
-
 // Controls reports whether the parent controls an object.
 func (f *Planner) Controls(o *object.Object) bool { return o.ControlledBy(f.Parent.UID()) }
 
@@ -220,8 +182,10 @@ func (f *Planner) change(before *object.Object, child Child, digest uint64) (Act
 		return f.serverSide(action, child.Object)
 	case applied:
 		return f.applyOnceMore(action, child.Object)
+	case recreate:
+		return f.recreateMerged(action, child.Object)
 	}
-	return f.merge(action, child.Object, recreate)
+	return f.updateMerged(action, child.Object)
 }
 
 func (f *Planner) create(action Action, child Child) (Action, error) {
@@ -244,28 +208,40 @@ func (f *Planner) create(action Action, child Child) (Action, error) {
 	return action, err
 }
 
-// merge plans an update of a child, or the deletion of one to recreate, if it differs.
-//
-// For an update, an empty value that the server drops counts as a difference: sending it again does no harm, and UpToDate
-// ends it. So does the last applied configuration. A child is not recreated for these, nor for another notation of the
-// same value.
-func (f *Planner) merge(action Action, desired *object.Object, recreate bool) (Action, error) {
-	m, err := f.merged(action.Before, desired, merger{keys: object.ChildKeys, ignoreEmpty: recreate, valuesOmitted: f.OmitValues})
-	// The spec may still be as the server stored it when this desired object was created: in another notation of a quantity.
-	asCreated := m.recorded && !f.OmitValues && action.Before.Generation() == 1 && strings.HasPrefix(m.fieldPath, "spec.")
-	if err != nil || m.fieldPath == "" && (recreate || m.recorded) || recreate && asCreated {
+// updateMerged plans an update of a child that differs. An empty value that the server drops counts as a difference: sending
+// it again does no harm, and UpToDate ends it. So does the last applied configuration.
+func (f *Planner) updateMerged(action Action, desired *object.Object) (Action, error) {
+	m, err := f.merged(action.Before, desired, merger{keys: object.ChildKeys, valuesOmitted: f.OmitValues})
+	if err != nil || m.fieldPath == "" && m.recorded {
 		return Action{}, err
 	}
-	if err := f.setLastApplied(m.fields, m.desired.recorded); err != nil {
+	action.Verb = Update
+	return f.writing(action, m, desired)
+}
+
+// recreateMerged plans the deletion of a child to create it again, if it differs by more than what updateMerged sends
+// again, or than another notation of the same value.
+func (f *Planner) recreateMerged(action Action, desired *object.Object) (Action, error) {
+	m, err := f.merged(action.Before, desired, merger{keys: object.ChildKeys, ignoreEmpty: true, valuesOmitted: f.OmitValues})
+	// The spec may still be as the server stored it when this desired object was created: in another notation of a quantity.
+	asCreated := m.recorded && !f.OmitValues && action.Before.Generation() == 1 && strings.HasPrefix(m.fieldPath, "spec.")
+	if err != nil || m.fieldPath == "" || asCreated {
+		return Action{}, err
+	}
+	action.Verb, action.DryRunVerb = Delete, Update
+	return f.writing(action, m, desired)
+}
+
+// writing completes an action with what was merged.
+func (f *Planner) writing(action Action, m merged, desired *object.Object) (Action, error) {
+	err := f.setLastApplied(m.fields, m.desired.recorded)
+	if err != nil {
 		return Action{}, err
 	}
 	action.After, err = object.Encode(m.fields)
-	action.Verb, action.Want = Update, desired
+	action.Want = desired
 	action.FieldPath = cmp.Or(m.fieldPath, object.JoinPath("metadata.annotations", f.LastApplied))
 	action.Reason = action.FieldPath + " differs"
-	if recreate {
-		action.Verb, action.DryRunVerb = Delete, Update
-	}
 	return action, err
 }
 
@@ -278,7 +254,7 @@ func (f *Planner) applyOnceMore(action Action, desired *object.Object) (Action, 
 	case err != nil:
 		return Action{}, err
 	case c.record.fieldSet == c.newRecord.fieldSet:
-		return f.merge(action, desired, false)
+		return f.updateMerged(action, desired)
 	}
 	action.Desired = 0
 	return f.serverSide(action, desired)

@@ -66,8 +66,7 @@ type Planner struct {
 	Secrets *redact.Values
 }
 
-// Mark is the key and value of an annotation on attachments.
-type Mark struct{ Key, Value string }
+func (f *Planner) isDecorator() bool { return f.Mark != Mark{} }
 
 // ResponseError is an invalid field of a response.
 type ResponseError struct {

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -256,22 +254,4 @@ func childrenIn(response *hook.Response) map[string]any {
 		}
 	}
 	return byName
-}
-
-// equivalent reports whether two values mean the same: as quantities, "1" is "1000m".
-func equivalent(a, b any) bool {
-	if object.EqualScalars(a, b) {
-		return true
-	}
-	left, isText := a.(string)
-	right, isTextToo := b.(string)
-	if !isText || !isTextToo {
-		return false
-	}
-	one, err := resource.ParseQuantity(left)
-	if err != nil {
-		return false
-	}
-	other, err := resource.ParseQuantity(right)
-	return err == nil && one.Cmp(other) == 0
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/setpoint-dev/setpoint/internal/lists"
@@ -472,4 +473,22 @@ func setAnnotation(fields map[string]any, key, value string) {
 		metadata["annotations"] = annotations
 	}
 	annotations[key] = value
+}
+
+// equivalent reports whether two values mean the same: as quantities, "1" is "1000m".
+func equivalent(a, b any) bool {
+	if object.EqualScalars(a, b) {
+		return true
+	}
+	left, isText := a.(string)
+	right, isTextToo := b.(string)
+	if !isText || !isTextToo {
+		return false
+	}
+	one, err := resource.ParseQuantity(left)
+	if err != nil {
+		return false
+	}
+	other, err := resource.ParseQuantity(right)
+	return err == nil && one.Cmp(other) == 0
 }

@@ -163,6 +163,29 @@ type Action struct {
 	Update *object.Object
 }
 
+// TakeOver transfers fields to the manager before an apply, so that the apply removes those that
+// are no longer desired.
+type TakeOver struct {
+	// From are the previous managers of the child.
+	From []PreviousManager
+	// Applied has the metadata with the labels, annotations and finalizers known to have been
+	// applied.
+	Applied map[string]any
+	// RemoveAnnotations are the annotations to remove.
+	RemoveAnnotations []string
+	// OnlyLeftovers takes over only if the apply leaves fields that are no longer desired. Then the
+	// apply is repeated.
+	OnlyLeftovers bool
+}
+
+// PreviousManager is a previous manager of a child.
+type PreviousManager struct {
+	Name string
+	// Shared means that other clients used the same manager name: a label, annotation or finalizer
+	// that is not in Applied stays.
+	Shared bool
+}
+
 // Plan is a list of writes in stages. The actions of a stage may run concurrently; stages run one
 // after another.
 type Plan struct {
@@ -275,3 +298,12 @@ func (a Action) CreatesNamespace() bool {
 func (a Action) WritesInto(namespace string) bool {
 	return a.Ref.Namespace == namespace && a.Verb != Delete && a.Verb != Release
 }
+
+// Key matches desired and observed children.
+type Key struct {
+	Kind            object.GroupKind
+	Namespace, Name string
+}
+
+// KeyOf returns the key of an object.
+func KeyOf(o *object.Object) Key { return Key{o.GroupKind(), o.Namespace(), o.Name()} }

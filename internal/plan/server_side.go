@@ -45,29 +45,6 @@ func (n appliedRecord) hasSameFields(other appliedRecord) bool {
 	return n.verb != "" && n.fieldSet == other.fieldSet && n.manager == other.manager
 }
 
-// TakeOver transfers fields to the manager before an apply, so that the apply removes those that
-// are no longer desired.
-type TakeOver struct {
-	// From are the previous managers of the child.
-	From []PreviousManager
-	// Applied has the metadata with the labels, annotations and finalizers known to have been
-	// applied.
-	Applied map[string]any
-	// RemoveAnnotations are the annotations to remove.
-	RemoveAnnotations []string
-	// OnlyLeftovers takes over only if the apply leaves fields that are no longer desired. Then the
-	// apply is repeated.
-	OnlyLeftovers bool
-}
-
-// PreviousManager is a previous manager of a child.
-type PreviousManager struct {
-	Name string
-	// Shared means that other clients used the same manager name: a label, annotation or finalizer
-	// that is not in Applied stays.
-	Shared bool
-}
-
 // sharedManagers are the managers of updates by Setpoint and Metacontroller. They also set
 // finalizers on children that are parents themselves, and the labels of decorators.
 var sharedManagers = []string{"setpoint", "metacontroller"}
@@ -114,7 +91,7 @@ func (f *Planner) serverSide(action Action, desired *object.Object) (Action, err
 			return action, err
 		}
 	}
-	action.After, err = f.applied(action.Before, c.desired, c.newRecord)
+	action.After, err = f.toApply(action.Before, c.desired, c.newRecord)
 	return action, err
 }
 
@@ -133,7 +110,7 @@ func (f *Planner) recreateServerSide(action Action, desired *object.Object) (Act
 	} else {
 		action.TakeOver = f.takeOver(c.observed, c.record)
 	}
-	action.After, err = f.applied(action.Before, c.desired, c.newRecord)
+	action.After, err = f.toApply(action.Before, c.desired, c.newRecord)
 	return action, err
 }
 
@@ -261,8 +238,8 @@ func endsWith(path, end []string) bool {
 	return true
 }
 
-// applied returns the object to apply, with the UID of the observed one.
-func (f *Planner) applied(observed *object.Object, w desiredFields, n appliedRecord) (*object.Object, error) {
+// toApply returns the object to apply, with the UID of the observed one.
+func (f *Planner) toApply(observed *object.Object, w desiredFields, n appliedRecord) (*object.Object, error) {
 	setAnnotation(w.fields, AppliedAnnotation, n.String())
 	addOwner(w.fields, f.Parent)
 	w.fields["metadata"].(map[string]any)["uid"] = observed.UID()

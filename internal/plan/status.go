@@ -149,7 +149,7 @@ func Conditions(list []any, conditions []hook.Condition, generation int64, now t
 func (s conditionStamp) merged(previous, list []any, conditions []hook.Condition) []any {
 	merged := append([]any(nil), list...)
 	for _, c := range conditions {
-		fields := s.fields(c, previous)
+		fields := s.stamped(c, previous)
 		if i := indexOfType(merged, c.Type); i >= 0 {
 			merged[i] = fields
 			continue
@@ -160,7 +160,7 @@ func (s conditionStamp) merged(previous, list []any, conditions []hook.Condition
 }
 
 // fields returns a condition as it is stored, given those that are stored.
-func (s conditionStamp) fields(c hook.Condition, previous []any) map[string]any {
+func (s conditionStamp) stamped(c hook.Condition, previous []any) map[string]any {
 	since := s.now.UTC().Format(time.RFC3339)
 	if i := indexOfType(previous, c.Type); i >= 0 {
 		before := previous[i].(map[string]any)
@@ -297,7 +297,7 @@ func (s conditionStamp) own(previous []any, report StatusReport, hookConditions 
 		if slices.Contains(hookConditions, c.Type) {
 			continue
 		}
-		made := s.fields(c, previous)
+		made := s.stamped(c, previous)
 		now = append(now, made)
 		if i := indexOfType(previous, c.Type); i >= 0 && sameCondition(previous[i].(map[string]any), made) {
 			same = append(same, previous[i])

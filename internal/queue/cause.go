@@ -106,6 +106,19 @@ func (c Cause) String() string {
 // maxListed bounds the causes of one key: a parent may have thousands of children.
 const maxListed = 8
 
+// Key identifies a parent. Namespace is empty for cluster-scoped kinds.
+//
+// The queue keeps keys while something is pending, so their strings must not be slices of a larger buffer.
+type Key struct{ Namespace, Name string }
+
+// String returns namespace/name, or only the name.
+func (k Key) String() string {
+	if k.Namespace == "" {
+		return k.Name
+	}
+	return k.Namespace + "/" + k.Name
+}
+
 // Causes is a bounded set of causes in the order they were added. It knows all kinds, lists the
 // first causes, urgent ones preferred, and counts the rest.
 type Causes struct {
@@ -116,11 +129,11 @@ type Causes struct {
 
 // NewCauses returns a set of causes.
 func NewCauses(causes ...Cause) Causes {
-	var set Causes
+	var all Causes
 	for _, cause := range causes {
-		set.add(cause)
+		all.add(cause)
 	}
-	return set
+	return all
 }
 
 // List returns the listed causes, oldest first. Do not change it.

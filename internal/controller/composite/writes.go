@@ -87,8 +87,8 @@ func namespaceErrors(namespaces map[string]int, failed bool) []error {
 	return errs
 }
 
-// observe puts a result into the cache. It is no error that an object is gone already.
-func (w *writes) observe(result apply.Result) error {
+// cacheResult puts a result into the cache. It is no error that an object is gone already.
+func (w *writes) cacheResult(result apply.Result) error {
 	action := result.Action
 	switch err := result.Err; {
 	case err == nil:
@@ -110,7 +110,7 @@ func (w *writes) observeResult(ctx context.Context, result apply.Result) error {
 		w.ObserveWrite(action.Resource, result.Updated)
 		w.memory.noteOwners(result)
 	}
-	switch err := w.observe(result); {
+	switch err := w.cacheResult(result); {
 	case apply.AlreadyExists(err):
 		return w.handleExisting(ctx, action)
 	case err != nil:
@@ -316,7 +316,7 @@ func (w *writes) onlyRecreates() bool {
 }
 
 func (w *writes) observeRevision(ctx context.Context, result apply.Result) error {
-	action, err := result.Action, w.observe(result)
+	action, err := result.Action, w.cacheResult(result)
 	switch {
 	case apply.AlreadyExists(err):
 		return w.handleExistingRevision(ctx, action)

@@ -213,7 +213,7 @@ func (c *changes) watchPermissions(ctx context.Context) {
 			if !runs || health.Forbidden == 0 && (e.running.Admission == nil || e.running.Account.IsZero()) {
 				continue
 			}
-			err := c.Permissions.Check(ctx, c.declared.Resource(key), e.running.Compiled)
+			err := c.Permissions.Check(ctx, c.declared.Resource(key), e.running.Snapshot())
 			if _, refused := errors.AsType[*compile.Refusal](err); refused {
 				c.queue.Add(key, queue.Cause{Kind: queue.RelatedChanged, Detail: "permissions"})
 			}

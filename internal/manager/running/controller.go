@@ -80,7 +80,7 @@ type Controller struct {
 	Reported *router.Reported
 	// moving is held while parents move, so that a status that was read earlier does not take them back.
 	moving sync.Mutex
-	// policy guards writes of Compiled.Rollout, which a user may edit while the controller runs.
+	// policy guards Compiled.Rollout, which a user may edit while the controller runs.
 	policy sync.Mutex
 	// outdated means that the version of the parents that have not moved is another one by now.
 	outdated atomic.Bool

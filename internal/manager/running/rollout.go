@@ -13,10 +13,14 @@ import (
 )
 
 // Policy returns the rollout that the spec declares; nil for none.
-func (c *Controller) Policy() *compile.Rollout {
+func (c *Controller) Policy() *compile.Rollout { return c.Snapshot().Rollout }
+
+// Snapshot returns what runs, with the rollout that the spec declares now.
+func (c *Controller) Snapshot() *compile.Compiled {
 	c.policy.Lock()
 	defer c.policy.Unlock()
-	return c.Rollout
+	now := *c.Compiled
+	return &now
 }
 
 // SetPolicy replaces the rollout that the spec declares. It restarts nothing.

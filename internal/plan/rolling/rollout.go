@@ -84,13 +84,6 @@ func (r *Rollout) Step() (Step, error) {
 	return step, nil
 }
 
-func count(yes bool) int {
-	if yes {
-		return 1
-	}
-	return 0
-}
-
 // groups returns a group for each rolling rule, in the order of the latest response. candidates has
 // an item for each of r.Latest; nil if it is not rolled out.
 func (r *Rollout) groups() (groups []*rolloutGroup, candidates []*candidate, err error) {

@@ -1,12 +1,43 @@
 package plan
 
 import (
+	"bytes"
+	"encoding/json"
 	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
+
+// The annotations that mark attachments. A parent may have a composite controller and several
+// decorators.
+const (
+	DecoratorMark               = "setpoint.dev/decorator-controller"
+	MetacontrollerDecoratorMark = "metacontroller.k8s.io/decorator-controller"
+)
+
+// Marks returns the keys of all marks.
+func Marks() []string { return []string{DecoratorMark, MetacontrollerDecoratorMark} }
+
+// Mark is the key and value of an annotation on attachments.
+type Mark struct{ Key, Value string }
+
+// On reports whether an object has the mark.
+func (m Mark) On(o *object.Object) bool { return Annotation(o, m.Key) == m.Value }
+
+// Annotation returns the value of an annotation; "" if there is none.
+func Annotation(o *object.Object, key string) string {
+	if !bytes.Contains(o.JSON(), []byte(key)) {
+		// Most objects do not have it, and this check is faster than parsing.
+		return ""
+	}
+	var value string
+	if field := o.Field("metadata", "annotations", key); field == nil || json.Unmarshal(field, &value) != nil {
+		return ""
+	}
+	return value
+}
 
 // ReconcileRequest is a value of the annotation setpoint.dev/reconcile-at as the commands and
 // pages write it: "TIME by USER". Users may write any other value.
