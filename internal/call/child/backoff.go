@@ -34,23 +34,17 @@ func (b *backoff) record(err error, calls int) {
 }
 
 func (b *backoff) fail() {
-	switch {
-	case !b.failed:
+	if !b.failed {
 		b.failed = true
 		return
-	case b.delay == 0:
-		b.delay = firstDelay
-	default:
-		b.delay = min(2*b.delay, maxDelay)
 	}
+	b.delay = min(max(2*b.delay, firstDelay), maxDelay)
 	b.until = time.Now().Add(b.delay)
 }
 
-// awaitBackoff waits until a child may be started.
-func (p *Pool) awaitBackoff(ctx context.Context) error {
-	p.mu.Lock()
-	wait := time.Until(p.backoff.until)
-	p.mu.Unlock()
+// await waits until a child may be started.
+func (b backoff) await(ctx context.Context) error {
+	wait := time.Until(b.until)
 	if wait <= 0 {
 		return nil
 	}

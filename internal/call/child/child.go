@@ -31,9 +31,9 @@ type child struct {
 }
 
 // startChild starts a process with pipes.
-func startChild(p *Pool) (*child, error) {
-	if p.config.Check != nil {
-		if err := p.config.Check(); err != nil {
+func startChild(config *Config, budget *lineBudget) (*child, error) {
+	if config.Check != nil {
+		if err := config.Check(); err != nil {
 			return nil, &StartError{err}
 		}
 	}
@@ -48,10 +48,10 @@ func startChild(p *Pool) (*child, error) {
 		return nil, fmt.Errorf("open a pipe: %w", err)
 	}
 	defer stdout.Close()
-	lines := &stderr{log: p.config.Log, budget: &p.budget, quiet: p.config.QuietStderr, ready: make(chan struct{})}
+	lines := &stderr{log: config.Log, budget: budget, quiet: config.QuietStderr, ready: make(chan struct{})}
 	conn := &Conn{in: in, out: out, reader: bufio.NewReaderSize(out, readBuffer), log: lines.write}
 	one := &child{conn: conn, stderr: lines, started: time.Now()}
-	command := p.config.Command
+	command := config.Command
 	command.Stdin, command.Stdout, command.Stderr = stdin, stdout, one.stderr
 	if one.run, err = command.Start(); err != nil {
 		one.closePipes()
