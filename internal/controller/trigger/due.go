@@ -155,16 +155,6 @@ func (p *Pass) recordFirstSeen() {
 	}
 }
 
-// noteRelatedChange notes a change of a related object for the handlers. It stays pending until
-// a call of the handler is settled, whatever its reason.
-func (p *Pass) noteRelatedChange() {
-	for _, h := range p.Handlers {
-		if p.Causes.Has(queue.RelatedChanged) && h.handles(hook.ReasonRelated) {
-			h.relatedChanged, h.relatedUnseen = true, true
-		}
-	}
-}
-
 // PendingSince returns since when a call is pending, by the times in the object; zero if they do not have it.
 func (v *Observation) PendingSince(c Call) time.Time {
 	e := v.Recorded[c.Handler.Name]

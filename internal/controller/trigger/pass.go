@@ -26,7 +26,11 @@ func NewPass(seen Observation, of *States) *Pass {
 		p.Recorded = p.Rules.HandledStateOf(p.Object)
 		p.firstSeen, p.Handlers = p.Now(), p.Rules.newHandlers(p.Recorded, p.Object)
 	}
-	p.noteRelatedChange()
+	for _, h := range p.Handlers {
+		if p.Causes.Has(queue.RelatedChanged) && h.handles(hook.ReasonRelated) {
+			h.relatedChanged, h.relatedUnseen = true, true // Until a call of the handler is settled, whatever its reason.
+		}
+	}
 	return p
 }
 

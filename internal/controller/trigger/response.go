@@ -268,7 +268,7 @@ func (p *Pass) recordResponse(o *Response) {
 	case response.Err != nil:
 		h.setProgress(&e, c, seen, response.Progress)
 	case response.RetryAfter <= 0:
-		p.settle(c, &e, seen, false)
+		e = p.settle(c, seen, false)
 	default:
 		p.requeueCall(c, response, after)
 		h.setProgress(&e, c, seen, response.Progress)
@@ -286,23 +286,23 @@ func (p *Pass) recordResponse(o *Response) {
 	}
 }
 
-// settle records that a handler has handled the input of a call, or gave up on it. It changes
-// the entry of the handler; seen is the state that the handler has seen in all of its calls.
-func (v *Observation) settle(c Call, e *lasthandled.Entry, seen basis, gaveUp bool) {
-	h := c.Handler
+// settle records that a handler has handled the input of a call, or gave up on it, and returns its next entry. Seen is
+// the state that the handler has seen in all of its calls.
+func (v *Observation) settle(c Call, seen basis, gaveUp bool) lasthandled.Entry {
+	h, e := c.Handler, c.Handler.Entry()
 	h.Attempt, e.Attempts, e.Since = Attempt{}, 0, 0
 	h.relatedChanged = false
 	e.ClearProgress()
 	switch c.Reason {
 	case hook.ReasonCreate, hook.ReasonUpdate:
-		*e = lasthandled.Entry{
+		e = lasthandled.Entry{
 			Digest: seen.Digest, Edition: v.editionOf(h.Handler, seen.object), Failed: gaveUp, OwnedDigest: e.OwnedDigest,
 		}
 		h.Handled, h.Resumed, h.editUndone = seen.object, true, false
 	case hook.ReasonDelete:
-		*e = lasthandled.Entry{Done: true}
+		e = lasthandled.Entry{Done: true}
 		if gaveUp && !h.Optional {
-			*e = lasthandled.Entry{Digest: lasthandled.DeletionDigest(seen.Digest), Failed: true}
+			e = lasthandled.Entry{Digest: lasthandled.DeletionDigest(seen.Digest), Failed: true}
 			h.Handled = seen.object
 		}
 	case hook.ReasonResume:
@@ -314,6 +314,7 @@ func (v *Observation) settle(c Call, e *lasthandled.Entry, seen basis, gaveUp bo
 	case hook.ReasonTimer:
 		h.ticked(c, v.Now())
 	}
+	return e
 }
 
 func (v *Observation) requeueCall(c Call, response *hook.HandlerResponse, after string) {
@@ -451,10 +452,8 @@ func (v *Observation) GiveUp(c Call, err error) {
 		v.Fail(nil, failure.WithReason(FailureReason(err), fmt.Errorf("handler %s: %w", h.Title(), err)))
 		return
 	}
-	e := h.Entry()
 	seen, _ := h.basisOf(c)
-	v.settle(c, &e, seen, true)
-	h.setEntry(e)
+	h.setEntry(v.settle(c, seen, true))
 	v.fail(h, ReasonGaveUp, err)
 }
 
@@ -466,9 +465,7 @@ func (v *Observation) decline(c Call) {
 	h, state := c.Handler, v.State()
 	if handled, outdated := h.basisOf(c); outdated && c.Reason == hook.ReasonUpdate {
 		// Its steps until now have seen a state that is to be compared with.
-		e := h.Entry()
-		v.settle(c, &e, handled, false)
-		h.setEntry(e)
+		h.setEntry(v.settle(c, handled, false))
 		h.Failed = nil
 		return
 	}

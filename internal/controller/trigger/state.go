@@ -260,13 +260,11 @@ func (o *Response) Writes() bool {
 }
 
 // responsePatch returns what a response changes in the object, with or without the status; nil for nothing.
-func responsePatch(a *hook.HandlerResponse, status bool) map[string]any {
-	status = status && a.Status != nil
-	if a.Patch == nil && !status {
-		return nil
+func responsePatch(a *hook.HandlerResponse, status bool) (patch map[string]any) {
+	if a.Patch != nil {
+		patch = object.DecodeOrEmpty(a.Patch)
 	}
-	patch := object.DecodeOrEmpty(a.Patch)
-	if status {
+	if status && a.Status != nil {
 		patch = object.CombinePatches(patch, map[string]any{"status": object.DecodeOrEmpty(a.Status)})
 	}
 	return patch
@@ -275,8 +273,11 @@ func responsePatch(a *hook.HandlerResponse, status bool) map[string]any {
 // patchOf returns what those of the responses that are a handler's change in the object; nil if nothing.
 func patchOf(h *State, responses ...*Response) (patch map[string]any) {
 	for _, o := range responses {
-		if o != nil && o.Call.Handler == h && responsePatch(o.Response, h.WatchesStatus()) != nil {
-			patch = object.CombinePatches(patch, responsePatch(o.Response, h.WatchesStatus()))
+		if o == nil || o.Call.Handler != h {
+			continue
+		}
+		if change := responsePatch(o.Response, h.WatchesStatus()); change != nil {
+			patch = object.CombinePatches(patch, change)
 		}
 	}
 	return patch

@@ -75,7 +75,7 @@ func NewLive(ctx, hostCtx context.Context, host *Host, h *trigger.Handler, o *ob
 		notified: make(chan struct{}, 1), seen: o}
 }
 
-// Changed receives when the object differs from what the daemon last saw, apart from the records of handlers.
+// Changed is that of trigger.Live.
 func (l *Live) Changed() <-chan struct{} { return l.changed }
 
 // Notify sends on Changed if the object is newer than what the daemon saw.
@@ -105,8 +105,7 @@ func (l *Live) Get() (*hook.HandlerRequest, error) {
 	return l.setSeen(now), nil
 }
 
-// Write writes a response to the current object and returns the stored object. It returns ErrConflict, and writes
-// nothing, if the response sets a field that changed since the daemon last saw the object.
+// Write is that of trigger.Live. It returns ErrConflict if the response sets a field that changed since.
 func (l *Live) Write(a *hook.HandlerResponse) (*hook.HandlerRequest, error) {
 	if a == nil {
 		return l.Get()
