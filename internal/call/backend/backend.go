@@ -24,8 +24,8 @@ type Controller interface {
 	Handles(apiVersion, kind string) bool
 	// Notified is called for each line that names an object of a handled kind.
 	Notified(n *hook.Notification)
-	// SendEvent sends the event of a line.
-	SendEvent(n *hook.Notification)
+	// Publish sends the event of a line.
+	Publish(n *hook.Notification)
 	// IndexesComplete is called when calls may be made again.
 	IndexesComplete()
 }

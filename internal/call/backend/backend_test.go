@@ -81,7 +81,7 @@ func (c *fakeController) Handles(apiVersion, kind string) bool {
 	return apiVersion == "v1" && kind == c.kind
 }
 func (c *fakeController) Notified(n *hook.Notification) { c.record("notified " + n.Name) }
-func (c *fakeController) SendEvent(n *hook.Notification) {
+func (c *fakeController) Publish(n *hook.Notification) {
 	c.record("event " + n.Name + " " + n.Reason)
 }
 func (c *fakeController) IndexesComplete() { c.record("complete") }

@@ -194,7 +194,7 @@ func (p *backend) pass(line []byte) {
 	handling := slices.DeleteFunc(slices.Clone(running), func(m *Membership) bool { return !m.controller.Handles(n.APIVersion, n.Kind) })
 	switch {
 	case n.IsEvent() && len(running) > 0:
-		slices.Concat(handling, running)[0].controller.SendEvent(n)
+		slices.Concat(handling, running)[0].controller.Publish(n)
 		p.backends.observe(ResultEvent)
 	case len(handling) == 0:
 		p.backends.observe(ResultUnknown)

@@ -207,8 +207,8 @@ func (c backendController) Notified(n *hook.Notification) {
 	}
 }
 
-// SendEvent sends an event for the named object, with the rights of the controller.
-func (c backendController) SendEvent(n *hook.Notification) {
+// Publish sends an event for the named object, with the rights of the controller.
+func (c backendController) Publish(n *hook.Notification) {
 	metadata := map[string]string{"name": n.Name, "namespace": n.Namespace, "uid": n.UID}
 	o, err := object.Encode(map[string]any{"apiVersion": n.APIVersion, "kind": n.Kind, "metadata": metadata})
 	if err != nil {
