@@ -174,7 +174,8 @@ func (c *Controller) invoke(ctx context.Context, of *controller.Run, n *hook.Han
 	if err == nil && response == nil {
 		response = &hook.HandlerResponse{}
 	}
-	if response = withWholeNumbers(response); response != nil {
+	if response != nil {
+		response = withWholeNumbers(response)
 		response.Err = of.Secrets.Error(response.Err)
 		of.See(&record.Request{}, &record.Response{Handler: response})
 	}
@@ -208,9 +209,6 @@ func recordedRequest(n *hook.HandlerRequest) record.Request {
 
 // withWholeNumbers returns a response whose whole numbers are integers.
 func withWholeNumbers(response *hook.HandlerResponse) *hook.HandlerResponse {
-	if response == nil {
-		return nil
-	}
 	whole := *response
 	whole.Patch, whole.Status = object.WholeNumbers(whole.Patch), object.WholeNumbers(whole.Status)
 	whole.Apply = slices.Clone(whole.Apply)
