@@ -63,11 +63,6 @@ type pendingWrites struct {
 	versions     []uint64
 }
 
-// isForeign reports whether another client wrote the version after base.
-func (w *pendingWrites) isForeign(version uint64) bool {
-	return (w.base == nil || version > w.base.Version()) && !slices.Contains(w.versions, version)
-}
-
 // notification is an event for all views but one, or for one only.
 type notification struct {
 	Event
@@ -107,7 +102,7 @@ func (c *watchCache) store(o *object.Object) []notification {
 // storeStale handles an event that a write has overtaken. If another client made the change, the writer is notified.
 func (c *watchCache) storeStale(o, current *object.Object) []notification {
 	own := c.pendingWrites[o.UID()]
-	if own == nil || !own.isForeign(o.Version()) {
+	if own == nil || own.base != nil && o.Version() <= own.base.Version() || slices.Contains(own.versions, o.Version()) {
 		return nil
 	}
 	return []notification{{Event: Event{Old: own.base, New: current}, only: own.view}}

@@ -188,7 +188,7 @@ func (w *model) deliverEvent() {
 		w.sent[c.version] = true
 		w.notify(w.cache.serverUpdated(c.after))
 	case isSelected(c.before):
-		w.notify(w.cache.serverDeleted(atVersion(w.t, c.before, c.version)))
+		w.notify(w.cache.serverDeleted(must.Get(c.before.With(fmt.Appendf(nil, `"%d"`, c.version), "metadata", "resourceVersion")).In(w.t)))
 	case w.rand.IntN(2) == 0:
 		w.cache.advance(c.version)
 	}
@@ -388,12 +388,6 @@ func (o testObject) json() string {
 func (o testObject) parse(t testing.TB) *object.Object {
 	t.Helper()
 	return must.Get(object.Parse([]byte(o.json()))).In(t)
-}
-
-// atVersion returns the object of a DELETED event.
-func atVersion(t testing.TB, o *object.Object, version uint64) *object.Object {
-	t.Helper()
-	return must.Get(o.With(fmt.Appendf(nil, `"%d"`, version), "metadata", "resourceVersion")).In(t)
 }
 
 func describe(o *object.Object) string {

@@ -171,7 +171,7 @@ func TestReviewsRunInEveryReplica(t *testing.T) {
 	s := newServer(t, source)
 	page := get(t, s, programPage).Body.String()
 	wantTexts(t, page, "An admission controller manages no objects.")
-	if w := postReconcileAll(t, s); w.Code != http.StatusBadRequest {
+	if w := send(s, http.MethodPost, programPage+"/reconcile", strings.NewReader("stay=yes"), "Hx-Request", "true"); w.Code != http.StatusBadRequest {
 		t.Errorf("%d: %s", w.Code, w.Header())
 	}
 	source.process.History.Off = true
@@ -187,12 +187,6 @@ func goProgram(names ...string) *fakeSource {
 		page.Objects = append(page.Objects, inspect.ObjectState{Ref: object.Ref{Kind: c.Kinds[0], Namespace: "town", Name: name}, State: inspect.StateSynced})
 	}
 	return &fakeSource{name: "shop", controllers: []inspect.Controller{c}, page: page}
-}
-
-// postReconcileAll presses Reconcile all on a page.
-func postReconcileAll(t *testing.T, s *Server) *httptest.ResponseRecorder {
-	t.Helper()
-	return send(s, http.MethodPost, programPage+"/reconcile", strings.NewReader("stay=yes"), "Hx-Request", "true")
 }
 
 // A request names the user, for the reconcile history.

@@ -147,6 +147,5 @@ func (costs) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint6
 }
 
 func cost(read uint64) *uint64 {
-	sum := 1 + read/10
-	return &sum
+	return new(1 + read/10)
 }

@@ -247,18 +247,10 @@ func (e *Entry) HasProgress(reason hook.Reason) bool {
 	return e.Progress != "" && strings.HasPrefix(e.ProgressInput, progressInput(reason, ""))
 }
 
-// ProgressDigest returns the digest of the state to which the progress belongs.
+// ProgressDigest returns the digest of the state to which the progress belongs; empty without progress.
 func (e *Entry) ProgressDigest() string {
 	_, digest, _ := strings.Cut(e.ProgressInput, " ")
 	return digest
-}
-
-// LatestDigest returns the digest of the state that an entry has seen last.
-func (e *Entry) LatestDigest() string {
-	if e.Progress != "" {
-		return e.ProgressDigest()
-	}
-	return e.Digest
 }
 
 // deletionPrefix is that of the digest of an object in deletion.

@@ -17,9 +17,6 @@ const (
 	MetacontrollerDecoratorMark = "metacontroller.k8s.io/decorator-controller"
 )
 
-// Marks returns the keys of all marks.
-func Marks() []string { return []string{DecoratorMark, MetacontrollerDecoratorMark} }
-
 // Mark is the key and value of an annotation on attachments.
 type Mark struct{ Key, Value string }
 

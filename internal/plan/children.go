@@ -70,7 +70,7 @@ func (f *Planner) manages(o *object.Object) bool {
 	}
 	// A revision that Setpoint stores is no child, even if the controller has children of the kind.
 	isRevision := o.GroupKind() == ControllerRevisions.GroupKind() && o.Labels().Has(ParentUIDLabel)
-	return !isRevision && !slices.ContainsFunc(Marks(), func(key string) bool { return Annotation(o, key) != "" })
+	return !isRevision && Annotation(o, DecoratorMark) == "" && Annotation(o, MetacontrollerDecoratorMark) == ""
 }
 
 // OwnerReferenceTo returns a reference to the controlling owner.

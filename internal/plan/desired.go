@@ -100,7 +100,9 @@ func (f *Planner) Desired(response []json.RawMessage) (children []Child, ignored
 		if err != nil {
 			return nil, nil, err
 		}
-		if part != (Ignored{}) && !part.isUndeclaredIn(ignored) {
+		isKnown := part.Undeclared != (object.GroupKind{}) &&
+			slices.ContainsFunc(ignored, func(other Ignored) bool { return other.Undeclared == part.Undeclared })
+		if part != (Ignored{}) && !isKnown {
 			ignored = append(ignored, part)
 		}
 		if child.Object == nil {
@@ -114,11 +116,6 @@ func (f *Planner) Desired(response []json.RawMessage) (children []Child, ignored
 		children = append(children, child)
 	}
 	return children, ignored, nil
-}
-
-func (g Ignored) isUndeclaredIn(ignored []Ignored) bool {
-	return g.Undeclared != (object.GroupKind{}) &&
-		slices.ContainsFunc(ignored, func(other Ignored) bool { return other.Undeclared == g.Undeclared })
 }
 
 // ChildrenField returns the name of the field with the children in a response.

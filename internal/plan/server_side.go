@@ -192,17 +192,15 @@ func onlyValuesChange(path []string, before, after any) bool {
 		}
 		return true
 	}
-	return object.EqualScalars(before, after) || sameType(before, after) && mayChange(path)
+	isIndependent := func(field []string) bool { return endsWith(path, field) }
+	mayChange := isLabelOrAnnotation(path) || slices.ContainsFunc(independentFields, isIndependent)
+	return object.EqualScalars(before, after) || sameType(before, after) && mayChange
 }
 
 func sameType(a, b any) bool {
 	_, isNumber := object.Number(a)
 	_, isNumberToo := object.Number(b)
 	return isNumber && isNumberToo || reflect.TypeOf(a) == reflect.TypeOf(b)
-}
-
-func mayChange(path []string) bool {
-	return isLabelOrAnnotation(path) || slices.ContainsFunc(independentFields, func(f []string) bool { return endsWith(path, f) })
 }
 
 // independentFields are the ends of the paths of fields from which the API server derives no other field.

@@ -117,15 +117,9 @@ func (d *fixture) waitSynced(parent string) {
 	must.Eventually(d.t, "watches of "+parent, func() bool { return len(d.Pending(keyFrom(parent))) == 0 })
 }
 
-// snapshotOf returns a parent's related objects, such as "ConfigMap.v1: a/b=content".
-func (d *fixture) snapshotOf(parent string) string {
-	d.t.Helper()
-	return describe(d.t, d.Snapshot(keyFrom(parent)).Groups)
-}
-
 func (d *fixture) expect(parent, want string) {
 	d.t.Helper()
-	if got := d.snapshotOf(parent); got != want {
+	if got := describe(d.t, d.Snapshot(keyFrom(parent)).Groups); got != want {
 		d.t.Fatalf("%s is shown %q, want %q", parent, got, want)
 	}
 }

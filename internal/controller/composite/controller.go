@@ -277,10 +277,11 @@ func (c *Controller) causeOf(e cache.Event) queue.CauseKind {
 	return cause
 }
 
-// isEdit reports whether another client changed more than the status. For kinds without generations
-// every change counts.
+// isEdit reports whether another client changed more than the status. For kinds without generations every change counts:
+// the intent does not include all their fields.
 func (c *Controller) isEdit(e cache.Event) bool {
-	if e.Old.IntentDigest() == e.New.IntentDigest() && e.New.Generation() > 0 || c.ownWrites.isLast(e.New) {
+	intent, last := e.New.IntentDigest(), c.ownWrites.Get(controller.KeyOf(e.New))
+	if last.digest == e.New.Digest() || e.New.Generation() > 0 && (intent == e.Old.IntentDigest() || intent == last.intent) {
 		return false
 	}
 	c.ownWrites.Take(controller.KeyOf(e.New))

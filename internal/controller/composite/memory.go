@@ -183,13 +183,6 @@ func (w *ownWrites) note(key queue.Key, written *object.Object) {
 	w.Edit(func(last map[queue.Key]ownWrite) { last[key] = ownWrite{written.IntentDigest(), written.Digest()} })
 }
 
-// isLast reports whether an object is as last written. Kinds without generations need the full
-// digest: the intent does not include all their fields.
-func (w *ownWrites) isLast(now *object.Object) bool {
-	last := w.Get(controller.KeyOf(now))
-	return last.digest == now.Digest() || now.Generation() > 0 && last.intent == now.IntentDigest()
-}
-
 // nameWaiters are parents that wait for a name which another object has. They are enqueued when it
 // is free, before their backoff ends. Parents that no longer need the name are enqueued once in vain.
 type nameWaiters struct {

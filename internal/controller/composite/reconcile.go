@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"slices"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
@@ -191,7 +192,9 @@ func (r *run) storeResponse(ctx context.Context) error {
 
 // notConvergedError returns the error of a run that has used all passes.
 func (r *run) notConvergedError() error {
-	if r.family.countChildren() > r.initialChildren || r.updatedChildren > 0 || r.onlyRecreates() {
+	// Responses may differ until recreated children are ready. One that is recreated again is one about which they conflict.
+	onlyRecreates := len(r.recreated) > 0 && slices.Max(slices.Collect(maps.Values(r.recreated))) == 1
+	if r.family.countChildren() > r.initialChildren || r.updatedChildren > 0 || onlyRecreates {
 		// Hooks may work in steps, and so do rollouts.
 		return errIncomplete
 	}

@@ -309,12 +309,6 @@ func (w *writes) noteRecreation(result apply.Result) {
 	w.recreated[ref]++
 }
 
-// onlyRecreates reports whether the run has recreated children, each once: the responses may differ until they are
-// ready. A child that is recreated again is one about which they conflict.
-func (w *writes) onlyRecreates() bool {
-	return len(w.recreated) > 0 && slices.Max(slices.Collect(maps.Values(w.recreated))) == 1
-}
-
 func (w *writes) observeRevision(ctx context.Context, result apply.Result) error {
 	action, err := result.Action, w.cacheResult(result)
 	switch {

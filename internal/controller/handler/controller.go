@@ -8,9 +8,11 @@
 package handler
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -75,6 +77,30 @@ func (c *Controller) RunItem(ctx context.Context, item queue.Item, events []cach
 		c.bufferEvent(trigger.NewEvent(e))
 	}
 	return c.reconcile(ctx, item)
+}
+
+// DryRun runs an object with a writer that does not write. It ignores what only a restart would
+// trigger, and runs no daemons. The controller must not be running.
+func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult, error) {
+	if !c.WaitForSync(ctx) {
+		return DryRunResult{}, fmt.Errorf("wait for the watches to sync: %w", context.Cause(ctx))
+	}
+	r, found := c.newDryRun(of)
+	if !found {
+		return DryRunResult{}, fmt.Errorf("%s %s: %w", c.program.Resource.Kind, of.Key, errNoObject)
+	}
+	p := DryRunResult{Stored: r.Stored, Object: r.Stored, HandledAnnotation: c.rules.Record.Annotation, SkipReason: r.Phase.SkipReason(),
+		Secrets: r.Secrets}
+	if r.Phase == controller.PhasePaused || r.Phase == controller.PhaseIgnored {
+		return p, nil
+	}
+	err := r.Recover(func() error { return cmp.Or(r.reconcileObject(ctx), context.Cause(ctx), r.dry.uncalledError(r.pass)) })
+	p.Object, p.Calls, p.StateChanged = r.Stored, r.dry.calls, !maps.Equal(r.rules.HandledStateOf(r.Stored),
+		r.rules.HandledStateOf(p.Stored))
+	if p.SkipReason == "" {
+		p.addIdle(r.pass)
+	}
+	return p, err
 }
 
 // reset drops the state of an earlier leadership, because another replica may have been the

@@ -27,7 +27,8 @@ func (w *objectWriter) store(ctx context.Context, o *trigger.Response) error {
 	before, changes := w.Stored, o != nil && o.ChangesObject()
 	w.writing, w.sent = o, nil
 	defer func() { w.writing = nil }()
-	content, inStatus := w.contentPatch(o), w.storesRecordInStatus()
+	content := w.contentPatch(o)
+	inStatus := w.pass != nil && w.program.Record.StatusKey != "" && w.program.Resource.Status && !w.pruned.Load()
 	if inStatus {
 		if err := w.patchObject(ctx, content, changes); err != nil {
 			return err
@@ -54,10 +55,6 @@ func (w *objectWriter) store(ctx context.Context, o *trigger.Response) error {
 		w.pass.RecognizeServerChanges(o, before, w.sent)
 	}
 	return nil
-}
-
-func (w *objectWriter) storesRecordInStatus() bool {
-	return w.pass != nil && w.program.Record.StatusKey != "" && w.program.Resource.Status && !w.pruned.Load()
 }
 
 // storeStatusOf writes what a response changes in the status, with the record or without. It reports whether the status is

@@ -99,11 +99,6 @@ func (p *Program) serverSelector() string {
 	return p.Labels
 }
 
-// KeepsPreviousState reports whether a handler needs the previous state after a restart.
-func (p *Program) KeepsPreviousState() bool {
-	return slices.ContainsFunc(p.Handlers, func(h trigger.Handler) bool { return h.KeepPreviousState })
-}
-
 func (p *Program) ownedGroups(owned [][]*object.Object) []hook.Group {
 	groups := make([]hook.Group, len(p.Owns))
 	for i, resource := range p.Owns {

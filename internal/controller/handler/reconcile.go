@@ -1,11 +1,15 @@
 package handler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
@@ -13,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // reconcile runs the steps for one object. Each handler fails and retries separately.
@@ -210,4 +215,99 @@ func (r *run) refused() []record.Location {
 		}
 	}
 	return among
+}
+
+// DryRunRequest is the input of a dry run.
+type DryRunRequest struct {
+	Key queue.Key
+	// Object is taken as the next state of the object; it need not be stored. If nil, the stored object is used.
+	Object *object.Object
+	// SkipCalls lists the calls without making them.
+	SkipCalls bool
+}
+
+// DryRunResult is what a reconcile of an object would do.
+type DryRunResult struct {
+	// SkipReason is why no handler would be called; empty otherwise.
+	SkipReason string
+	// Stored is the current Object, Object the same after the run.
+	Stored, Object *object.Object
+	// StateChanged means that the record would change. Record is its annotation.
+	StateChanged      bool
+	HandledAnnotation string
+	// Calls are the calls that would be made now, in order.
+	Calls []DryRunCall
+	// GaveUp are the handlers that wait for the object to change, Timers the next scheduled calls.
+	GaveUp []string
+	Timers []Timer
+	// Secrets are the values of the Secrets in the calls.
+	Secrets *redact.Values
+}
+
+// Timer is a scheduled call of a handler.
+type Timer struct {
+	Handler string
+	// At is the next scheduled time, unless the object changes within Idle before.
+	At   time.Time
+	Idle time.Duration
+}
+
+// errNoObject means that the controller does not have the object.
+var errNoObject = errors.New("not an object of this controller")
+
+// newDryRun returns a run that writes nothing. It takes a given object as the next state of the stored one.
+func (c *Controller) newDryRun(of DryRunRequest) (*run, bool) {
+	stored := c.Get(of.Key)
+	first := cmp.Or(stored, of.Object)
+	if first == nil {
+		return nil, false
+	}
+	r := c.newRun(c.NewRun(queue.Item{Key: of.Key}, first))
+	r.dry = &dryRun{
+		DryWriter: apply.NewDryWriter(r.WriterFor(first.Namespace()), cmp.Or(of.Object, stored)), skipCalls: of.SkipCalls,
+	}
+	r.writer = r.dry
+	for _, h := range r.memory.Handlers {
+		h.Resumed = true
+	}
+	r.observe()
+	if given := of.Object; given != nil && given != first {
+		r.Stored = given
+		r.observe()
+	}
+	r.Phase = c.PhaseOf(r.Stored)
+	r.pass.Managed = r.Phase == controller.PhaseManaged
+	if given := of.Object; given != nil && (stored == nil || stored.Digest() != given.Digest()) {
+		r.pass.TakeEvents([]trigger.Event{trigger.NewEvent(cache.Event{Old: stored, New: given})})
+	}
+	return r, true
+}
+
+// uncalledError returns the error of a handler that is not called because of it; nil if there is none.
+func (d *dryRun) uncalledError(p *trigger.Pass) error {
+	for _, h := range p.Handlers {
+		called := func(c DryRunCall) bool { return c.Handler == h.Title() }
+		if h.Failed != nil && !slices.ContainsFunc(d.calls, called) {
+			return errors.New(h.Failed.Message)
+		}
+	}
+	return nil
+}
+
+// addIdle adds the handlers that are not called now: those that gave up, and those with a timer.
+func (p *DryRunResult) addIdle(of *trigger.Pass) {
+	for _, h := range of.Handlers {
+		if of.Due.Includes(h) {
+			continue
+		}
+		if h.Entry().Failed {
+			p.GaveUp = append(p.GaveUp, h.Title())
+		}
+		if !of.MayTick(h) {
+			continue
+		}
+		if at := of.NextTick(h); !at.IsZero() {
+			p.Timers = append(p.Timers, Timer{Handler: h.Title(), At: at, Idle: h.Idle})
+		}
+	}
 }

@@ -93,7 +93,10 @@ func (v *Observation) changeCall(h *State) (Call, bool) {
 // applies reports whether a reason applies to an object, before the handler's condition. A
 // handler that gave up is called again when its input changes.
 func (v *Observation) applies(reason hook.Reason, h *State) bool {
-	e, changed := h.Entry(), h.hasChanged()
+	e := h.Entry()
+	// The fields are not as they were handled, or were different meanwhile and a call may have done a part of the work for
+	// that: it failed, or the process ended.
+	changed := !h.isAt(basis{e.Digest, h.Handled}) || h.editUndone || h.Attempt.reason == hook.ReasonUpdate && h.Attempt.Count > 0
 	anew := e.Failed && (changed || h.relatedChanged || v.RetriesCalls())
 	switch reason {
 	case hook.ReasonCreate:

@@ -488,7 +488,8 @@ func (v *Observation) decline(c Call) {
 func (p *Pass) RecognizeServerChanges(o *Response, before *object.Object, sent map[string]any) {
 	h := o.Call.Handler
 	e, stored := p.WrittenEntry(h, o), p.watchedDigests()[slices.Index(p.Handlers, h)]
-	if recorded := e.LatestDigest(); recorded != stored && recorded == (basis{object: before}).with(h.Handler, sent).Digest {
+	recorded := cmp.Or(e.ProgressDigest(), e.Digest)
+	if recorded != stored && recorded == (basis{object: before}).with(h.Handler, sent).Digest {
 		h.serverDigest.recorded, h.serverDigest.actual = recorded, stored
 	}
 }

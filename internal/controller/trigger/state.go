@@ -161,12 +161,6 @@ func (m *State) isAt(seen basis) bool {
 		m.unwritten.patch != nil && seen.with(m.Handler, m.unwritten.patch).Digest == m.unwritten.watched
 }
 
-// hasChanged reports whether the watched fields are not as they were handled, or have been different meanwhile and a
-// call may have done a part of the work for that: it failed, or the process ended.
-func (m *State) hasChanged() bool {
-	return !m.isAt(basis{m.Entry().Digest, m.Handled}) || m.editUndone || m.Attempt.reason == hook.ReasonUpdate && m.Attempt.Count > 0
-}
-
 // isStoredAs reports whether the watched fields have a digest of the entry, also as the server stored them.
 func (m *State) isStoredAs(recorded string) bool {
 	return recorded == m.watched || m.serverDigest.recorded == recorded && m.serverDigest.actual == m.watched

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -104,7 +105,7 @@ func (p *Process) prepareCompose(program composite.Program) composite.Program {
 func (p *Process) prepareHandle(program handler.Program) handler.Program {
 	p.omitAccount(program.Name, &program.Account)
 	program.Backend = handler.Backend{}
-	if !program.KeepsPreviousState() {
+	if !slices.ContainsFunc(program.Handlers, func(h trigger.Handler) bool { return h.KeepPreviousState }) {
 		p.omit("%s: handlers do not know the previous state, as after a restart", program.Name)
 	}
 	all := program.Handlers

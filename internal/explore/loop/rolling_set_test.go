@@ -80,17 +80,12 @@ func newRollingSet(t testing.TB, options loop.Options) *world {
 	t.Helper()
 	rollingSetOnce.Do(func() {
 		files, programs := example(t, "rolling-set/inline.yaml", syncRollingSet)
-		rollingSet.programs, rollingSet.sample = programs, string(inDefault(t, files.Objects[0]).JSON())
+		rollingSet.programs, rollingSet.sample = programs, string(must.Get(files.Objects[0].With([]byte(`"default"`), "metadata", "namespace")).In(t).JSON())
 		rollingSet.server = newServer(t, []object.Resource{pods, plan.ControllerRevisions}, files.CRDs...)
 	})
 	w := newWorld(t, rollingSet.server, rollingSet.programs, options, rollingSet.sample)
 	w.environment = w.makeReady
 	return w
-}
-
-func inDefault(t testing.TB, o *object.Object) *object.Object {
-	t.Helper()
-	return must.Get(o.With([]byte(`"default"`), "metadata", "namespace")).In(t)
 }
 
 func (w *world) setImage(image string) {

@@ -285,10 +285,3 @@ func (a *shared) trySetFinalizer(ctx context.Context, key queue.Key, r *running.
 	}
 	return a.declared.PatchFinalizers(ctx, key, declared, append(declared.Finalizers(), setpoint.FinalizerReleaseParents))
 }
-
-// restoreHeldDeletions restores the deletions that a starting controller held when its status was last written.
-func (a *shared) restoreHeldDeletions(key queue.Key, r *running.Controller) {
-	if stored := a.declared.Get(key); r.Deletions != nil && stored != nil && HasHeldDeletions(compile.StoredStatus(stored).Conditions) {
-		r.Deletions.RestoreHeld()
-	}
-}

@@ -129,7 +129,11 @@ func (r *reconciler) prepareStart(ctx context.Context, now *controllerState) boo
 	if !r.ownership.await(ctx, now.key) {
 		return false
 	}
-	r.restoreHeldDeletions(now.key, now.running)
+	// What was held when the status was last written is held again.
+	held, stored := now.running.Deletions, r.declared.Get(now.key)
+	if held != nil && stored != nil && HasHeldDeletions(compile.StoredStatus(stored).Conditions) {
+		held.RestoreHeld()
+	}
 	if !r.rollouts.restore(ctx, now.key, now.running) || !r.setFinalizer(ctx, now.key, now.running) {
 		return false
 	}

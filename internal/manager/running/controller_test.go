@@ -185,13 +185,3 @@ func TestReviewFailuresOfPreviousProcess(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
-
-func TestSnapshotKeepsItsRollout(t *testing.T) {
-	declared := &compile.Rollout{Version: "v2"}
-	c := &Controller{Compiled: &compile.Compiled{Rollout: declared}}
-	before := c.Snapshot()
-	c.SetPolicy(nil)
-	if before.Rollout != declared || c.Snapshot().Rollout != nil {
-		t.Errorf("before %v, now %v", before.Rollout, c.Snapshot().Rollout)
-	}
-}

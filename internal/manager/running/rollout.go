@@ -15,12 +15,11 @@ import (
 // Policy returns the rollout that the spec declares; nil for none.
 func (c *Controller) Policy() *compile.Rollout { return c.Snapshot().Rollout }
 
-// Snapshot returns what runs, with the rollout that the spec declares now.
+// Snapshot returns what runs, with this rollout.
 func (c *Controller) Snapshot() *compile.Compiled {
 	c.policy.Lock()
 	defer c.policy.Unlock()
-	now := *c.Compiled
-	return &now
+	return new(*c.Compiled)
 }
 
 // SetPolicy replaces the rollout that the spec declares. It restarts nothing.
