@@ -49,7 +49,7 @@ RELEASED = $(patsubst ~/%,$(HOME)/%,$(GIVEN))
 
 .PHONY: demo
 demo: FIRST_LOOK := tools/first-look.sh
-demo: $(if $(GIVEN),check-binary,bin/setpoint) | need-python ## Boot a control plane, run all examples on it, show each at work; SETPOINT=path of a release's binary builds none
+demo: need-python $(if $(GIVEN),check-binary,bin/setpoint) ## Boot a control plane, run all examples on it, show each at work; SETPOINT=path of a release's binary builds none
 	'$(or $(RELEASED),bin/setpoint)' dev --process-logs bin/demo-logs $(SHOWN) -- sh examples/demo.sh $(SHOWN)
 
 .PHONY: check-binary
