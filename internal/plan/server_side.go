@@ -192,9 +192,8 @@ func onlyValuesChange(path []string, before, after any) bool {
 		}
 		return true
 	}
-	isIndependent := func(field []string) bool { return endsWith(path, field) }
-	mayChange := isLabelOrAnnotation(path) || slices.ContainsFunc(independentFields, isIndependent)
-	return object.EqualScalars(before, after) || sameType(before, after) && mayChange
+	return object.EqualScalars(before, after) || sameType(before, after) && (isLabelOrAnnotation(path) ||
+		slices.ContainsFunc(independentFields, func(f []string) bool { return endsWith(path, f) }))
 }
 
 func sameType(a, b any) bool {

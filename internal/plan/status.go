@@ -159,7 +159,7 @@ func (s conditionStamp) merged(previous, list []any, conditions []hook.Condition
 	return merged
 }
 
-// fields returns a condition as it is stored, given those that are stored.
+// stamped returns a condition as it is stored, given those that are stored.
 func (s conditionStamp) stamped(c hook.Condition, previous []any) map[string]any {
 	since := s.now.UTC().Format(time.RFC3339)
 	if i := indexOfType(previous, c.Type); i >= 0 {

@@ -15,7 +15,7 @@ import (
 // Policy returns the rollout that the spec declares; nil for none.
 func (c *Controller) Policy() *compile.Rollout { return c.Snapshot().Rollout }
 
-// Snapshot returns what runs, with this rollout.
+// Snapshot returns what runs, with the current rollout.
 func (c *Controller) Snapshot() *compile.Compiled {
 	c.policy.Lock()
 	defer c.policy.Unlock()
