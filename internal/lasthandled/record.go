@@ -223,7 +223,7 @@ func (j *JSON) UnmarshalJSON(data []byte) error {
 // that the handler has seen in all of its calls.
 func (e *Entry) SetProgress(progress json.RawMessage, reason hook.Reason, digest string) {
 	e.ClearProgress()
-	if progress != nil {
+	if len(progress) > 0 {
 		e.Progress, e.ProgressInput = JSON(progress), progressInput(reason, digest)
 	}
 }

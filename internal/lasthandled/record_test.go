@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -34,7 +35,7 @@ func TestRead(t *testing.T) {
 		"wrong types":        {quoted(`{"a":{"digest":7}}`), Record{}},
 		"wrong types, old":   {withObject(`{"a":{"seen":7}}`, `"seen"`), Record{}},
 		"of a later release": {quoted(`{"a":{"digest":"x","more":{}}}`), Record{"a": {Digest: "x"}}},
-		"of another object":  {`{"setpoint.dev/handled-by-test":"{\"~\":{\"version\":1,\"digest\":\"other\"},\"a\":{\"digest\":\"x\"}}"}`, Record{}},
+		"of another object":  {strings.Replace(quoted(`{"a":{"digest":"x"}}`), Digest("u"), "other", 1), Record{}},
 	} {
 		got := here.Read(parse(t, `{"kind":"Rate","metadata":{"name":"eur","uid":"u","annotations":`+c.text+`}}`))
 		if own, is := got[Object]; is && own.Version != Version {
@@ -63,6 +64,15 @@ func withObject(text, digest string) string {
 func parse(t *testing.T, text string) *object.Object {
 	t.Helper()
 	return must.Get(object.Parse([]byte(text))).In(t)
+}
+
+// A handler may return progress without a byte, which is none.
+func TestSetProgress(t *testing.T) {
+	e := Entry{Progress: `{"n":1}`, ProgressInput: "Update x"}
+	e.SetProgress(json.RawMessage{}, hook.ReasonUpdate, "y")
+	if e != (Entry{}) {
+		t.Errorf("%+v", e)
+	}
 }
 
 func TestRecordIsSmall(t *testing.T) {

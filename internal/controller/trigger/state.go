@@ -170,7 +170,7 @@ func (m *State) isStoredAs(recorded string) bool {
 // in all of its calls.
 func (m *State) setProgress(e *lasthandled.Entry, c Call, seen basis, progress json.RawMessage) {
 	e.SetProgress(progress, c.Reason, seen.Digest)
-	if progress != nil {
+	if e.Progress != "" {
 		m.progressObject = seen.object
 	}
 }
