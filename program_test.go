@@ -80,14 +80,15 @@ func TestHandlersBecomeAProgram(t *testing.T) {
 	pods, services := core("pods", "Pod"), core("services", "Service")
 	pods.Status, services.Status = true, true
 	want := loop.Program{
-		Name: "app/configmap", Rules: trigger.Rules{Resource: core("configmaps", "ConfigMap"), Finalizer: "setpoint.dev/app", Handlers: []trigger.Handler{{
+		Rules: trigger.Rules{Resource: core("configmaps", "ConfigMap"), Finalizer: "setpoint.dev/app", Handlers: []trigger.Handler{{
 			Name: "handle", On: []hook.Reason{ReasonCreate, ReasonUpdate, ReasonDrift}, Fields: [][]string{{"metadata", "labels", "a.b/c"}}, KeepPreviousState: true,
 			Retries: -1, RetryTimeout: time.Hour, Timeout: time.Minute, Backoff: time.Second, MaxBackoff: time.Hour,
 			Every: time.Hour, Idle: time.Minute, Jitter: time.Second, FromFirstSeen: true, InitialDelay: time.Minute,
-		}, {Name: "watch"}}, Record: lasthandled.Location{Annotation: "setpoint.dev/handled-by-app"}}, Labels: "app=web", Fields: "metadata.name=a",
+		}, {Name: "watch"}}, Record: lasthandled.Location{Annotation: "setpoint.dev/handled-by-app"}},
+		Name: "app/configmap", Manager: "setpoint-app-configmap", Labels: "app=web", Fields: "metadata.name=a",
 		Namespaces: []string{"b"}, Workers: 3,
 		Owns:   []object.Resource{core("secrets", "Secret")},
-		Writes: []permit.Write{{Resource: pods, Apply: true, Evict: true}, {Resource: services, Apply: true, Delete: true}}, Manager: "setpoint-app-configmap",
+		Writes: []permit.Write{{Resource: pods, Apply: true, Evict: true}, {Resource: services, Apply: true, Delete: true}},
 	}
 	got := reaction(t, app)
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(trigger.Handler{}, "Do", "Daemon", "When")); diff != "" {

@@ -140,7 +140,9 @@ func TestRegistrarKeepsConfigurations(t *testing.T) {
 	}
 
 	c.edit(path, func(o *unstructured.Unstructured) {
-		o.SetAnnotations(patchFromMerge(o.GetAnnotations(), "theirs", "stays"))
+		all := o.GetAnnotations()
+		all["theirs"] = "stays"
+		o.SetAnnotations(all)
 	})
 	r.set("a")
 	must.Eventually(t, "b is removed", func() bool { return len(r.stored()) == 3 })
@@ -155,11 +157,6 @@ func set(o *unstructured.Unstructured, value any, path ...string) {
 	webhooks, _, _ := unstructured.NestedSlice(o.Object, "webhooks")
 	_ = unstructured.SetNestedField(webhooks[0].(map[string]any), value, path...)
 	_ = unstructured.SetNestedSlice(o.Object, webhooks, "webhooks")
-}
-
-func patchFromMerge(all map[string]string, name, value string) map[string]string {
-	all[name] = value
-	return all
 }
 
 func withoutVersion(o *unstructured.Unstructured) string {

@@ -28,7 +28,7 @@ func (w *Writer) simulateTakeOver(ctx context.Context, a plan.Action) (*object.O
 }
 
 // applied returns an object as an apply after a take over would leave it, without new defaults, and
-// whether fields were removed.
+// whether that changes it: fields are removed.
 func (l *managedMetadata) applied(body []byte, a plan.Action) (after *object.Object, changed bool, err error) {
 	have, err := object.Decode(body)
 	if err != nil {

@@ -225,7 +225,10 @@ func shopHandlerController(name string) controllers.GoController {
 			return &hook.HandlerResponse{}, nil
 		})
 		compiled.Handlers = []handler.Program{{
-			Name: name, Rules: trigger.Rules{Resource: compiled.Programs[0].Parent, Handlers: []trigger.Handler{{Name: "greet", On: []hook.Reason{hook.ReasonCreate}, Do: do}}, Record: lasthandled.Location{Annotation: "example.org/handled"}}, Workers: 1,
+			Name: name, Workers: 1, Rules: trigger.Rules{
+				Resource: compiled.Programs[0].Parent, Record: lasthandled.Location{Annotation: "example.org/handled"},
+				Handlers: []trigger.Handler{{Name: "greet", On: []hook.Reason{hook.ReasonCreate}, Do: do}},
+			},
 		}}
 		return compiled, nil
 	}}

@@ -35,7 +35,8 @@ func TestStuckCallsAreUnhealthy(t *testing.T) {
 			<-release
 			return &hook.HandlerResponse{}, nil
 		})
-		p := m.InFlight.WrapHandlers(handler.Program{Name: "shop", Rules: trigger.Rules{Handlers: []trigger.Handler{{Name: "greet", Timeout: time.Second, Do: do}}}})
+		greet := []trigger.Handler{{Name: "greet", Timeout: time.Second, Do: do}}
+		p := m.InFlight.WrapHandlers(handler.Program{Name: "shop", Rules: trigger.Rules{Handlers: greet}})
 		go func() { _, _ = p.Handlers[0].Do.Handle(context.Background(), nil) }()
 		<-time.After(2 * time.Second)
 		healthz(http.StatusOK)

@@ -77,7 +77,8 @@ func TestOverlappingSelectors(t *testing.T) {
 			for _, record := range p.PreviousRecords {
 				former = append(former, record.Annotation)
 			}
-			got = append(got, fmt.Sprint(op.goControllers()[i].Name, " ", p.Resource, " ", p.Record.Annotation, " ", handlers, " ", former, " ", p.Finalizer, " ", p.ReplacedFinalizers))
+			got = append(got, fmt.Sprint(op.goControllers()[i].Name, " ", p.Resource, " ", p.Record.Annotation, " ", handlers, " ", former, " ",
+				p.Finalizer, " ", p.ReplacedFinalizers))
 		}
 		for _, note := range compiled.Notes {
 			got = append(got, op.goControllers()[i].Name+" "+note)

@@ -44,19 +44,13 @@ func openPython(ctx context.Context, t *testing.T, p *Python) (*Operator, error)
 	return op, err
 }
 
-// folderOf returns the folder of an operator, as its process reports it.
-func folderOf(t *testing.T, op *Operator) string {
-	t.Helper()
-	var reported struct{ Folder string }
-	op.checkHealth(t.Context())
-	must.Succeed(t, json.Unmarshal(must.Get(op.lastHealth()).In(t), &reported))
-	return reported.Folder
-}
-
 func TestProcessStops(t *testing.T) {
 	p, _ := newPython(t, declaring)
 	op := must.Get(openPython(t.Context(), t, p)).In(t)
-	folder := folderOf(t, op)
+	var reported struct{ Folder string }
+	op.checkHealth(t.Context())
+	must.Succeed(t, json.Unmarshal(must.Get(op.lastHealth()).In(t), &reported))
+	folder := reported.Folder
 	if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("%v, %v", info, err)
 	}

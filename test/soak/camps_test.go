@@ -531,11 +531,6 @@ func ownerOf(o *unstructured.Unstructured) *metav1.OwnerReference {
 	return owner
 }
 
-// lostLabel says that a child has lost the label it was watched by.
-func lostLabel(child *unstructured.Unstructured) bool {
-	return hasGeneratedSelector(child) && child.GetLabels()[uidLabel] == ""
-}
-
 // hasGeneratedSelector says that a child's parent has no selector of its own.
 func hasGeneratedSelector(child *unstructured.Unstructured) bool {
 	owner := strings.ToLower(ownerOf(child).Kind)

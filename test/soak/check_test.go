@@ -115,7 +115,7 @@ func (f *state) checkParent(o *unstructured.Unstructured, children []*unstructur
 		delete(wanted, what)
 		got, _, _ := unstructured.NestedString(c.Object, "data", "value")
 		switch {
-		case !isWanted && lostLabel(c):
+		case !isWanted && hasGeneratedSelector(c) && c.GetLabels()[uidLabel] == "":
 			// Its label was removed while there was no leader: it goes with its parent.
 		case !isWanted:
 			f.problem("%s has %s, which it does not want", who, what)

@@ -203,7 +203,7 @@ func (h *hook) respond(w http.ResponseWriter, r *http.Request) {
 	var response map[string]any
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/rollout/"):
-		version := versionIn(r.URL.Path)
+		version := strings.TrimPrefix(r.URL.Path, "/rollout/")
 		h.rollouts.note(version, &request)
 		if response = request.barn(version); response == nil {
 			http.Error(w, "broken in "+version, http.StatusInternalServerError)

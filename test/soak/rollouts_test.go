@@ -56,12 +56,6 @@ func (r *rollouts) problem(format string, args ...any) {
 	r.problems = append(r.problems, fmt.Sprintf(format, args...))
 }
 
-// versionIn returns the version in a path such as "/rollout/3-good".
-func versionIn(path string) string {
-	version, _ := strings.CutPrefix(path, "/rollout/")
-	return version
-}
-
 func defectOf(version string) string {
 	_, defect, _ := strings.Cut(version, "-")
 	return defect

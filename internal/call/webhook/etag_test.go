@@ -167,7 +167,8 @@ func TestCachedResponsesExpire(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var received atomic.Bool
-				w := openPipe(t, webhook.Config{ETag: withETag(c.etag)}, serveETag(&received))
+				c.etag.Enabled = true
+				w := openPipe(t, webhook.Config{ETag: c.etag}, serveETag(&received))
 				call := func(name string) bool {
 					received.Store(false)
 					must.Get(w.Call(t.Context(), requestFor("a.example/v1", "home", name))).In(t)
@@ -191,11 +192,6 @@ func TestCachedResponsesExpire(t *testing.T) {
 			})
 		})
 	}
-}
-
-func withETag(e webhook.ETag) webhook.ETag {
-	e.Enabled = true
-	return e
 }
 
 // serveETag sends an ETag, or 304 if the request has one, and records which.

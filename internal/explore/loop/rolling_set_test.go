@@ -80,7 +80,8 @@ func newRollingSet(t testing.TB, options loop.Options) *world {
 	t.Helper()
 	rollingSetOnce.Do(func() {
 		files, programs := example(t, "rolling-set/inline.yaml", syncRollingSet)
-		rollingSet.programs, rollingSet.sample = programs, string(must.Get(files.Objects[0].With([]byte(`"default"`), "metadata", "namespace")).In(t).JSON())
+		sample := must.Get(files.Objects[0].With([]byte(`"default"`), "metadata", "namespace")).In(t)
+		rollingSet.programs, rollingSet.sample = programs, string(sample.JSON())
 		rollingSet.server = newServer(t, []object.Resource{pods, plan.ControllerRevisions}, files.CRDs...)
 	})
 	w := newWorld(t, rollingSet.server, rollingSet.programs, options, rollingSet.sample)

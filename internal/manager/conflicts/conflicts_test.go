@@ -59,7 +59,10 @@ func TestFind(t *testing.T) {
 func TestFindSharedFinalizer(t *testing.T) {
 	of := func(finalizer string, namespaces []string, reasons ...hook.Reason) *compile.Compiled {
 		return &compile.Compiled{Handlers: []handler.Program{{
-			Rules:      trigger.Rules{Resource: object.Resource{Version: "v1", Plural: "shops", Kind: "Shop", Namespaced: true}, Finalizer: finalizer, Handlers: []trigger.Handler{{On: reasons}}},
+			Rules: trigger.Rules{
+				Resource:  object.Resource{Version: "v1", Plural: "shops", Kind: "Shop", Namespaced: true},
+				Finalizer: finalizer, Handlers: []trigger.Handler{{On: reasons}},
+			},
 			Namespaces: namespaces,
 		}}}
 	}

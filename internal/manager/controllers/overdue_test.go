@@ -70,7 +70,8 @@ func TestOverdueCalls(t *testing.T) {
 		},
 		"the handler greet": func(f *calls.InFlight, s blockingHook) {
 			s.timeout = time.Hour // The handler's own goes before.
-			p := f.WrapHandlers(handler.Program{Name: "shop", Rules: trigger.Rules{Handlers: []trigger.Handler{{Name: "greet", Timeout: timeout, Do: s}}}})
+			greet := []trigger.Handler{{Name: "greet", Timeout: timeout, Do: s}}
+			p := f.WrapHandlers(handler.Program{Name: "shop", Rules: trigger.Rules{Handlers: greet}})
 			_, _ = p.Handlers[0].Do.Handle(context.Background(), nil)
 		},
 		"the review limit": func(f *calls.InFlight, s blockingHook) {

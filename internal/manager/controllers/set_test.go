@@ -63,17 +63,14 @@ func clientOf(t *testing.T, server http.RoundTripper) rest.Interface {
 		ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()}})).In(t)
 }
 
-func compositeController(t *testing.T, name string) *object.Object {
-	t.Helper()
-	return must.Get(object.Parse([]byte(`{"apiVersion":"setpoint.dev/v1alpha1","kind":"CompositeController","metadata":{"name":"` + name + `","uid":"` + name + `"}}`))).In(t)
-}
-
 // Two controllers that are both refused because of a third must not requeue each other.
 func TestRefusedControllersDoNotRequeueEachOther(t *testing.T) {
 	cs := newTestSet(running.Dependencies{})
 	refused := conflicts.Conflict{}.Refusal(queue.Key{Namespace: "kind", Name: "older"})
 	for _, name := range []string{"one", "two", "one"} {
-		cs.replace(t.Context(), controllerState{key: queue.Key{Namespace: "kind", Name: name}, object: compositeController(t, name), refusal: refused}, nil)
+		declared := must.Get(object.Parse([]byte(`{"apiVersion":"setpoint.dev/v1alpha1","kind":"CompositeController",` +
+			`"metadata":{"name":"` + name + `","uid":"` + name + `"}}`))).In(t)
+		cs.replace(t.Context(), controllerState{key: queue.Key{Namespace: "kind", Name: name}, object: declared, refusal: refused}, nil)
 	}
 	if waiting := cs.queue.Len(); waiting != 0 {
 		t.Errorf("%d controllers were requeued", waiting)

@@ -71,33 +71,45 @@ func TestHandlerPermissions(t *testing.T) {
 	pods := object.Resource{Version: "v1", Plural: "pods", Namespaced: true}
 	nodes := object.Resource{Version: "v1", Plural: "nodes"}
 	const plain = "get configmaps, list configmaps, watch configmaps, patch configmaps"
-	some := []trigger.Handler{{On: []hook.Reason{hook.ReasonCreate}}}
+	creating := func(resource object.Resource) trigger.Rules {
+		return trigger.Rules{Resource: resource, Handlers: []trigger.Handler{{On: []hook.Reason{hook.ReasonCreate}}}}
+	}
+	writing := func(writes ...permit.Write) handler.Program {
+		return handler.Program{Rules: creating(maps), Writes: writes}
+	}
+	deleting := func(h trigger.Handler) handler.Program {
+		h.On = []hook.Reason{hook.ReasonDelete}
+		return handler.Program{Rules: trigger.Rules{Resource: maps, Handlers: []trigger.Handler{h}}}
+	}
 	for name, c := range map[string]struct {
 		program handler.Program
 		want    string
 	}{
-		"plain":  {handler.Program{Rules: trigger.Rules{Handlers: some, Resource: maps}}, plain},
-		"status": {handler.Program{Rules: trigger.Rules{Handlers: some, Resource: shops}}, "get shops, list shops, watch shops, patch shops, patch shops/status"},
-		"owning": {handler.Program{Rules: trigger.Rules{Handlers: some, Resource: nodes}, Owns: []object.Resource{maps}}, plain + ", create configmaps, delete configmaps, get nodes, list nodes, watch nodes, patch nodes"},
+		"plain":  {handler.Program{Rules: creating(maps)}, plain},
+		"status": {handler.Program{Rules: creating(shops)}, "get shops, list shops, watch shops, patch shops, patch shops/status"},
+		"owning": {handler.Program{Rules: creating(nodes), Owns: []object.Resource{maps}},
+			plain + ", create configmaps, delete configmaps, get nodes, list nodes, watch nodes, patch nodes"},
 		"owning in namespaces": {
-			handler.Program{Rules: trigger.Rules{Handlers: some, Resource: nodes}, Owns: []object.Resource{maps}, Namespaces: []string{"a"}, Writes: []permit.Write{
+			handler.Program{Rules: creating(nodes), Owns: []object.Resource{maps}, Namespaces: []string{"a"}, Writes: []permit.Write{
 				{Resource: shops, Apply: true}, {Resource: pods, Apply: true, Namespace: "c"},
 			}},
 			strings.ReplaceAll(plain+", create configmaps, delete configmaps, create shops, patch shops, ", ",", " in a,") + "get nodes, list nodes, watch nodes, patch nodes",
 		},
-		"applying":      {handler.Program{Rules: trigger.Rules{Handlers: some, Resource: maps}, Writes: []permit.Write{{Resource: shops, Apply: true}}}, plain + ", create shops, patch shops"},
-		"deleting":      {handler.Program{Rules: trigger.Rules{Handlers: some, Resource: maps}, Writes: []permit.Write{{Resource: shops, Delete: true}}}, plain + ", get shops, list shops, delete shops"},
-		"deleting pods": {handler.Program{Rules: trigger.Rules{Handlers: some, Resource: maps}, Writes: []permit.Write{{Resource: pods, Delete: true}}}, plain + ", get pods, list pods, delete pods"},
-		"evicting":      {handler.Program{Rules: trigger.Rules{Handlers: some, Resource: maps}, Writes: []permit.Write{{Resource: pods, Evict: true}}}, plain + ", get pods, list pods, create pods/eviction"},
-		"either":        {handler.Program{Rules: trigger.Rules{Handlers: some, Resource: maps}, Writes: []permit.Write{{Resource: pods, Delete: true, Evict: true}}}, plain + ", get pods, list pods, delete pods, create pods/eviction"},
-		"in one namespace": {handler.Program{Rules: trigger.Rules{Handlers: some, Resource: maps}, Writes: []permit.Write{{Resource: shops, Apply: true, Namespace: "b"}, {Resource: nodes, Apply: true, Namespace: "b"}}},
+		"applying":      {writing(permit.Write{Resource: shops, Apply: true}), plain + ", create shops, patch shops"},
+		"deleting":      {writing(permit.Write{Resource: shops, Delete: true}), plain + ", get shops, list shops, delete shops"},
+		"deleting pods": {writing(permit.Write{Resource: pods, Delete: true}), plain + ", get pods, list pods, delete pods"},
+		"evicting":      {writing(permit.Write{Resource: pods, Evict: true}), plain + ", get pods, list pods, create pods/eviction"},
+		"either": {writing(permit.Write{Resource: pods, Delete: true, Evict: true}),
+			plain + ", get pods, list pods, delete pods, create pods/eviction"},
+		"in one namespace": {writing(permit.Write{Resource: shops, Apply: true, Namespace: "b"}, permit.Write{Resource: nodes, Apply: true, Namespace: "b"}),
 			plain + ", create shops in b, patch shops in b, create nodes, patch nodes"},
-		"limited": {handler.Program{Rules: trigger.Rules{Handlers: some, Resource: maps}, Namespaces: []string{"a", "b"}},
+		"limited": {handler.Program{Rules: creating(maps), Namespaces: []string{"a", "b"}},
 			"get configmaps in a, list configmaps in a, watch configmaps in a, patch configmaps in a, get configmaps in b, list configmaps in b, watch configmaps in b, patch configmaps in b"},
-		"cluster-scoped":             {handler.Program{Rules: trigger.Rules{Handlers: some, Resource: nodes}, Namespaces: []string{"a"}}, "get nodes, list nodes, watch nodes, patch nodes"},
+		"cluster-scoped": {handler.Program{Rules: creating(nodes), Namespaces: []string{"a"}},
+			"get nodes, list nodes, watch nodes, patch nodes"},
 		"watching only":              {handler.Program{Rules: trigger.Rules{Resource: maps}}, "get configmaps, list configmaps, watch configmaps"},
-		"finalizing, with an object": {handler.Program{Rules: trigger.Rules{Resource: maps, Handlers: []trigger.Handler{{On: []hook.Reason{hook.ReasonDelete}}}}}, plain + ", patch controllers"},
-		"optional, with an object":   {handler.Program{Rules: trigger.Rules{Resource: maps, Handlers: []trigger.Handler{{On: []hook.Reason{hook.ReasonDelete}, Optional: true}}}}, plain},
+		"finalizing, with an object": {deleting(trigger.Handler{}), plain + ", patch controllers"},
+		"optional, with an object":   {deleting(trigger.Handler{Optional: true}), plain},
 	} {
 		t.Run(name, func(t *testing.T) {
 			comparePermissions(t, c.want, (&Process{}).forController(object.Resource{Version: "v1", Plural: "controllers"}, &compile.Compiled{Handlers: []handler.Program{c.program}}))

@@ -72,7 +72,8 @@ admissionregistration.k8s.io mutatingwebhookconfigurations,validatingwebhookconf
 		// What a handler may delete is listed once, as the identity, and not watched.
 		"handlers, constrained": {
 			compiled: &compile.Compiled{Handlers: []handler.Program{{
-				Rules: trigger.Rules{Resource: maps, Handlers: []trigger.Handler{{}}}, Writes: []permit.Write{{Resource: shops, Delete: true, Namespace: "b"}},
+				Rules:  trigger.Rules{Resource: maps, Handlers: []trigger.Handler{{}}},
+				Writes: []permit.Write{{Resource: shops, Delete: true, Namespace: "b"}},
 			}}},
 			account:     identity.Account{Namespace: "team", Name: "shops"},
 			constrained: true,

@@ -84,7 +84,9 @@ apiextensions.k8s.io customresourcedefinitions: get list watch of rates.example.
 example.org rates: get list watch patch
 example.org rates/status: patch`},
 		"two kinds, one rule": {
-			compiled: []*compile.Compiled{reacting(handler.Program{Rules: trigger.Rules{Resource: secrets}}), reacting(handler.Program{Rules: trigger.Rules{Resource: maps}})},
+			compiled: []*compile.Compiled{
+				reacting(handler.Program{Rules: trigger.Rules{Resource: secrets}}), reacting(handler.Program{Rules: trigger.Rules{Resource: maps}}),
+			},
 			want: `
 - configmaps,secrets: get list watch patch
 - events: create patch`},
@@ -100,7 +102,9 @@ example.org rates/status: patch`},
 apiextensions.k8s.io customresourcedefinitions: get list watch of rates.example.org
 example.org rates: get list watch`},
 		"pods are evicted": {
-			compiled: []*compile.Compiled{reacting(handler.Program{Rules: trigger.Rules{Resource: maps}, Writes: []permit.Write{{Resource: pods, Evict: true}}})},
+			compiled: []*compile.Compiled{reacting(handler.Program{
+				Rules: trigger.Rules{Resource: maps}, Writes: []permit.Write{{Resource: pods, Evict: true}},
+			})},
 			want: `
 - configmaps: get list watch patch
 - events: create patch
@@ -137,7 +141,10 @@ func TestRequiredRulesByNamespace(t *testing.T) {
 	pods := object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
 	nodes := object.Resource{Version: "v1", Plural: "nodes", Kind: "Node"}
 	all := []*compile.Compiled{
-		{Handlers: []handler.Program{{Rules: trigger.Rules{Handlers: []trigger.Handler{{}}, Resource: maps}, Namespaces: []string{"b", "a"}, Writes: []permit.Write{{Resource: pods, Delete: true, Evict: true, Namespace: "a"}}}}},
+		{Handlers: []handler.Program{{
+			Rules: trigger.Rules{Handlers: []trigger.Handler{{}}, Resource: maps}, Namespaces: []string{"b", "a"},
+			Writes: []permit.Write{{Resource: pods, Delete: true, Evict: true, Namespace: "a"}},
+		}}},
 		{Handlers: []handler.Program{{Rules: trigger.Rules{Handlers: []trigger.Handler{{}}, Resource: nodes}}}},
 		{Handlers: []handler.Program{{Rules: trigger.Rules{Handlers: []trigger.Handler{{}}, Resource: pods}}}},
 	}

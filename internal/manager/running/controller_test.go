@@ -155,7 +155,10 @@ func TestHooksAndHandlersAreOneController(t *testing.T) {
 	sync := hook.Func(func(context.Context, *hook.Request) (*hook.Response, error) { return &hook.Response{}, nil })
 	c := New(d, &compile.Compiled{
 		Programs: []composite.Program{{Name: "greeter", Parent: shops, Sync: sync, Workers: 1}},
-		Handlers: []handler.Program{{Name: "greeter", Rules: trigger.Rules{Resource: shops, Handlers: []trigger.Handler{{Name: "greet", On: []hook.Reason{hook.ReasonCreate}, Do: do}}, Record: lasthandled.Location{Annotation: "example.org/handled"}}, Workers: 1}},
+		Handlers: []handler.Program{{Name: "greeter", Workers: 1, Rules: trigger.Rules{
+			Resource: shops, Record: lasthandled.Location{Annotation: "example.org/handled"},
+			Handlers: []trigger.Handler{{Name: "greet", On: []hook.Reason{hook.ReasonCreate}, Do: do}},
+		}}},
 	}, nil)
 	if len(c.Workers) != 2 || !c.UsesCRD("shops.example.org") || c.UsesCRD("others.example.org") || fmt.Sprint(c.ParentKinds()) != "[example.org/v1/shops example.org/v1/shops]" {
 		t.Errorf("%d programs of %v", len(c.Workers), c.ParentKinds())
