@@ -102,12 +102,3 @@ type Denial struct {
 	// Code is the HTTP status of the denial; 403 if zero.
 	Code int `json:"code,omitempty"`
 }
-
-// ObjectEvent is an event for any object, not only the reviewed one.
-type ObjectEvent struct {
-	Event
-
-	// APIVersion, Kind, Namespace, Name and UID identify the object. UID is optional.
-	// Without a Kind, the event is for the reviewed object, if that has a name.
-	APIVersion, Kind, Namespace, Name, UID string `json:"-"`
-}

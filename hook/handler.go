@@ -221,3 +221,33 @@ type Deletion struct {
 	// Evict evicts pods instead of deleting them, so PodDisruptionBudgets apply.
 	Evict bool `json:"evict,omitempty"`
 }
+
+// IndexRequest has objects of one kind for the index of a process. Lists and changes have the
+// same form: see First and Complete.
+type IndexRequest struct {
+	// Controller is the controller object.
+	Controller json.RawMessage
+	// APIVersion and Kind are those of all objects.
+	APIVersion, Kind string
+	// First means that a list begins: what the list does not have is no longer in the index.
+	First bool
+	// Objects are new or changed, Deleted are gone or no longer handled.
+	Objects []json.RawMessage
+	Deleted []DeletedObject
+	// Complete means that the list ends with this request, or ended before.
+	Complete bool
+}
+
+// DeletedObject names an object that is no longer in an index.
+type DeletedObject struct{ Namespace, Name, UID string }
+
+// Notification is a line that the process of a handler writes to its stream: the name of an
+// object, and what to do about it.
+type Notification struct {
+	// ObjectEvent names the object. If it has a Reason, the event is sent for the object, which
+	// may be of any kind; else the object is reconciled. An empty UID means any.
+	ObjectEvent
+}
+
+// IsEvent reports whether the notification has an event to send.
+func (n *Notification) IsEvent() bool { return n.Reason != "" }

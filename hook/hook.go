@@ -2,15 +2,14 @@
 // request about one object and returns a response.
 //
 // The package defines the requests and responses of hooks, customizers, handlers and
-// admitters, the errors callers distinguish, and the JSON wire form (versions v1 and
-// v2). Package internal/call calls hooks outside of the process; the loops apply
+// admitters, and the errors callers distinguish. Package codec has their JSON wire
+// form; package internal/call calls hooks outside of the process; the loops apply
 // responses. This package imports no other package of the project.
 package hook
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"time"
 )
 
@@ -100,6 +99,15 @@ type Event struct {
 	Message string `json:"message"`
 }
 
+// ObjectEvent is an event for any object, not only the reviewed one.
+type ObjectEvent struct {
+	Event
+
+	// APIVersion, Kind, Namespace, Name and UID identify the object. UID is optional.
+	// Without a Kind, the event is for the reviewed object, if that has a name.
+	APIVersion, Kind, Namespace, Name, UID string `json:"-"`
+}
+
 // Condition is a status condition. The caller maintains its lastTransitionTime.
 type Condition struct {
 	// Type and Reason are CamelCase words.
@@ -110,68 +118,32 @@ type Condition struct {
 	Message string `json:"message,omitempty"`
 }
 
-// RetryAfterError requests a retry no earlier than After from now.
-type RetryAfterError struct {
-	After time.Duration
-	Err   error
-}
+// ControllerType is the type of the calling controller. It determines field names.
+type ControllerType uint8
 
-func (e *RetryAfterError) Error() string { return e.Err.Error() }
-func (e *RetryAfterError) Unwrap() error { return e.Err }
+const (
+	// Composite names the fields parent and children.
+	Composite ControllerType = iota
+	// Decorator names the fields object and attachments. Responses may set labels and
+	// annotations on the object.
+	Decorator
+)
 
-// TerminalError stops retries until the input changes.
-type TerminalError struct{ Err error }
+// Version is the version of the wire form. It determines the keys of objects.
+type Version uint8
 
-func (e *TerminalError) Error() string { return e.Err.Error() }
-func (e *TerminalError) Unwrap() error { return e.Err }
+const (
+	// V1 keys objects by name if the parent is namespaced, and by namespace/name if it
+	// is cluster-scoped.
+	V1 Version = iota
+	// V2 keys every namespaced object by namespace/name.
+	V2
+)
 
-// UnreachableError means that the call did not reach the hook: the network or the hook
-// as a whole failed, independently of the request.
-type UnreachableError struct {
-	Err error
-	// Connected means that there is a process, which accepted the call and did not finish it: it may crash at each.
-	Connected bool
-}
-
-func (e *UnreachableError) Error() string { return e.Err.Error() }
-func (e *UnreachableError) Unwrap() error { return e.Err }
-
-// RetryDelay returns the delay of the RetryAfterError that err wraps, if any.
-func RetryDelay(err error) (time.Duration, bool) {
-	if later, ok := errors.AsType[*RetryAfterError](err); ok {
-		return later.After, true
+// String returns "v1" or "v2", as in a controller's spec.
+func (v Version) String() string {
+	if v == V2 {
+		return "v2"
 	}
-	return 0, false
-}
-
-// IsTerminal reports whether err wraps a TerminalError.
-func IsTerminal(err error) bool { return isType[*TerminalError](err) }
-
-// IsUnreachable reports whether err wraps an UnreachableError.
-func IsUnreachable(err error) bool { return isType[*UnreachableError](err) }
-
-// IsUnconnected reports whether err wraps an UnreachableError without a connection: a call costs the hook nothing.
-func IsUnconnected(err error) bool {
-	unreachable, is := errors.AsType[*UnreachableError](err)
-	return is && !unreachable.Connected
-}
-
-// IsMalformed reports whether err wraps a MalformedError.
-func IsMalformed(err error) bool { return isType[*MalformedError](err) }
-
-func isType[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
-}
-
-// StatusCode returns the HTTP status of the response that err wraps, 0 for none.
-func StatusCode(err error) int {
-	type statusError interface {
-		error
-		StatusCode() int
-	}
-	if status, ok := errors.AsType[statusError](err); ok {
-		return status.StatusCode()
-	}
-	return 0
+	return "v1"
 }

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/hook/codec"
 )
 
 // Caller calls a hook of any kind.
@@ -31,7 +32,7 @@ type Caller interface {
 
 // Opener returns a caller of logic through the transport under test. The logic has the form of an HTTP hook. The opener
 // registers its cleanup with t.Cleanup.
-type Opener func(t *testing.T, logic http.Handler, wire hook.Wire) Caller
+type Opener func(t *testing.T, logic http.Handler, wire codec.Wire) Caller
 
 // Run runs the suite.
 func Run(t *testing.T, open Opener) {
@@ -88,7 +89,7 @@ func text(value any) string {
 // kind is a kind of request, and what its responses are decoded to.
 type kind struct {
 	name      string
-	wire      hook.Wire
+	wire      codec.Wire
 	request   []byte
 	call      func(ctx context.Context, c Caller) (any, error)
 	responses map[string]any
@@ -112,22 +113,22 @@ func readVector() (v vector) {
 }
 
 func kinds() []kind {
-	composite, decorator := hook.Wire{Version: hook.V2}, hook.Wire{Version: hook.V2, ControllerType: hook.Decorator}
+	composite, decorator := codec.Wire{Version: hook.V2}, codec.Wire{Version: hook.V2, ControllerType: hook.Decorator}
 	v := readVector()
 	v.Responses["composite"] = append(v.Responses["composite"], large())
 	customize := &hook.CustomizeRequest{Controller: v.Request.Controller, Parent: v.Request.Parent}
 	sync := func(ctx context.Context, c Caller) (any, error) { return c.Call(ctx, v.Request) }
 	return []kind{
-		{"composite", composite, v.Request.AppendJSON(nil, composite), sync,
-			decoded(v.Responses["composite"], hook.DecodeResponse, composite)},
-		{"decorator", decorator, v.Request.AppendJSON(nil, decorator), sync,
-			decoded(v.Responses["decorator"], hook.DecodeResponse, decorator)},
-		{"customize", composite, customize.AppendJSON(nil), func(ctx context.Context, c Caller) (any, error) {
+		{"composite", composite, codec.AppendSyncRequest(nil, v.Request, composite), sync,
+			decoded(v.Responses["composite"], codec.DecodeSyncResponse, composite)},
+		{"decorator", decorator, codec.AppendSyncRequest(nil, v.Request, decorator), sync,
+			decoded(v.Responses["decorator"], codec.DecodeSyncResponse, decorator)},
+		{"customize", composite, codec.AppendCustomizeRequest(nil, customize), func(ctx context.Context, c Caller) (any, error) {
 			return c.Customize(ctx, customize)
-		}, decoded(v.Responses["customize"], hook.DecodeCustomizeResponse, hook.Strict)},
-		{"handler", composite, v.HandlerRequest.AppendJSON(nil), func(ctx context.Context, c Caller) (any, error) {
+		}, decoded(v.Responses["customize"], codec.DecodeCustomizeResponse, codec.Strict)},
+		{"handler", composite, codec.AppendHandlerRequest(nil, v.HandlerRequest), func(ctx context.Context, c Caller) (any, error) {
 			return c.Handle(ctx, v.HandlerRequest)
-		}, decoded(v.Responses["handler"], hook.DecodeHandlerResponse, hook.Strict)},
+		}, decoded(v.Responses["handler"], codec.DecodeHandlerResponse, codec.Strict)},
 	}
 }
 
@@ -163,7 +164,7 @@ func testConcurrentCalls(t *testing.T, open Opener) {
 			return err.Error()
 		}
 		return `{"children":[],"status":` + string(request.Parent) + `}`
-	}), hook.Wire{Version: hook.V2})
+	}), codec.Wire{Version: hook.V2})
 	var wg sync.WaitGroup
 	for of := range 16 {
 		wg.Go(func() {
@@ -183,7 +184,7 @@ func testConcurrentCalls(t *testing.T, open Opener) {
 // testFailures has one caller fail in all ways, and then not.
 func testFailures(t *testing.T, open Opener) {
 	var respond http.HandlerFunc
-	caller := open(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { respond(w, r) }), hook.Wire{Version: hook.V2})
+	caller := open(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { respond(w, r) }), codec.Wire{Version: hook.V2})
 	call := func() error {
 		response, err := caller.Call(t.Context(), newRequest("tom"))
 		if (response == nil) != (err != nil) {
@@ -233,7 +234,7 @@ func testContexts(t *testing.T, open Opener) {
 					cancel()
 				}
 				<-r.Context().Done()
-			}), hook.Wire{Version: hook.V2})
+			}), codec.Wire{Version: hook.V2})
 			if c.before {
 				cancel()
 			}
@@ -246,7 +247,7 @@ func testContexts(t *testing.T, open Opener) {
 
 func testHandlerErrors(t *testing.T, open Opener) {
 	caller := open(t, logic(func(*http.Request) string { return `{"error":{"message":"a dog","permanent":true}}` }),
-		hook.Wire{Version: hook.V2})
+		codec.Wire{Version: hook.V2})
 	_, err := caller.Handle(t.Context(), readVector().HandlerRequest)
 	if !hook.IsTerminal(err) || err.Error() != "a dog" {
 		t.Errorf("no TerminalError: %v", err)

@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/hook/codec"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/redact"
 	"github.com/setpoint-dev/setpoint/internal/trace"
@@ -20,7 +21,7 @@ import (
 // Config configures a Hook. Only Transport is required.
 type Config struct {
 	Transport Transport
-	Wire      hook.Wire
+	Wire      codec.Wire
 	Limits    Limits
 	// Observe is called after every call, on the caller's goroutine.
 	Observe func(Result)
@@ -54,23 +55,23 @@ func (h *Hook) Call(ctx context.Context, req *hook.Request) (*hook.Response, err
 	if req.Finalizing {
 		hookType = Finalize
 	}
-	wire := h.config.Wire
-	return do(ctx, h, Request{HookType: hookType, Body: req.AppendJSON(nil, wire), Object: req.Parent}, hook.DecodeResponse, wire)
+	body := codec.AppendSyncRequest(nil, req, h.config.Wire)
+	return do(ctx, h, Request{HookType: hookType, Body: body, Object: req.Parent}, codec.DecodeSyncResponse, h.config.Wire)
 }
 
 // Customize implements hook.Customizer.
 func (h *Hook) Customize(ctx context.Context, req *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
-	return do(ctx, h, Request{HookType: Customize, Body: req.AppendJSON(nil), Object: req.Parent},
-		hook.DecodeCustomizeResponse, h.config.Wire.Decoding)
+	return do(ctx, h, Request{HookType: Customize, Body: codec.AppendCustomizeRequest(nil, req), Object: req.Parent},
+		codec.DecodeCustomizeResponse, h.config.Wire.Decoding)
 }
 
 // Handle implements hook.Handler.
 func (h *Hook) Handle(ctx context.Context, req *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 	// own is the handler's error, reported by a successful exchange.
 	var own error
-	resp, err := do(ctx, h, Request{HookType: Handle, Body: req.AppendJSON(nil), Object: req.Object},
-		func(body []byte, by hook.Decoding) (resp *hook.HandlerResponse, err error) {
-			if resp, err = hook.DecodeHandlerResponse(body, by); !hook.IsMalformed(err) {
+	resp, err := do(ctx, h, Request{HookType: Handle, Body: codec.AppendHandlerRequest(nil, req), Object: req.Object},
+		func(body []byte, by codec.Decoding) (resp *hook.HandlerResponse, err error) {
+			if resp, err = codec.DecodeHandlerResponse(body, by); !hook.IsMalformed(err) {
 				own, err = err, nil
 			}
 			return resp, err
@@ -84,14 +85,14 @@ func (h *Hook) Admit(ctx context.Context, req *hook.ReviewRequest) (*hook.Review
 	if reviewed == nil {
 		reviewed = req.OldObject
 	}
-	return do(ctx, h, Request{HookType: Admit, Body: req.AppendJSON(nil), Object: reviewed},
-		hook.DecodeReviewResponse, h.config.Wire.Decoding)
+	return do(ctx, h, Request{HookType: Admit, Body: codec.AppendReviewRequest(nil, req), Object: reviewed},
+		codec.DecodeReviewResponse, h.config.Wire.Decoding)
 }
 
 // Index sends objects to the index of a process. The response has no content that counts.
 func (h *Hook) Index(ctx context.Context, req *hook.IndexRequest) error {
-	_, err := do(ctx, h, Request{HookType: Index, Body: req.AppendJSON(nil)},
-		func([]byte, hook.Decoding) (*struct{}, error) { return nil, nil }, h.config.Wire.Decoding) //nolint:nilnil // See above.
+	_, err := do(ctx, h, Request{HookType: Index, Body: codec.AppendIndexRequest(nil, req)},
+		func([]byte, codec.Decoding) (*struct{}, error) { return nil, nil }, h.config.Wire.Decoding) //nolint:nilnil // See above.
 	return err
 }
 
@@ -106,8 +107,7 @@ func (h *Hook) Notifications(ctx context.Context) (io.ReadCloser, error) {
 // do makes a call of any type and reports it. decode decodes the response by the rules of the hook, and may retain it.
 func do[R, Rules any](ctx context.Context, h *Hook, req Request, decode func([]byte, Rules) (*R, error), by Rules) (*R, error) {
 	req.Limits = h.config.Limits
-	result := Result{HookType: req.HookType, BytesOut: len(req.Body)}
-	start := time.Now()
+	result, start := Result{HookType: req.HookType, BytesOut: len(req.Body)}, time.Now()
 	ctx, span := trace.Start(ctx, trace.Client, "hook", string(req.HookType))
 	decoded, err := exchange(ctx, h, &req, &result, func(body []byte) (*R, error) { return decode(body, by) })
 	span.SetInt(trace.AttrStatus, result.Code)

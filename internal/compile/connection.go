@@ -8,6 +8,7 @@ import (
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/hook/codec"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
@@ -129,7 +130,7 @@ func (c *connection) share() call.Share {
 }
 
 // wireOf returns the wire form of a hook of this controller.
-func (c *connection) wireOf(h *hookConfig) hook.Wire {
+func (c *connection) wireOf(h *hookConfig) codec.Wire {
 	w := h.wire
 	w.ControllerType, w.NoChildren = c.form, c.childless
 	return w

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/hook/codec"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/credential"
 	"github.com/setpoint-dev/setpoint/internal/lists"
@@ -30,7 +30,7 @@ type hookConfig struct {
 	// field is the path of that one in the spec. name is that of the hook: sync, or the name of a
 	// handler or review.
 	field, name string
-	wire        hook.Wire
+	wire        codec.Wire
 	timeout     time.Duration
 
 	webhook *webhookConfig

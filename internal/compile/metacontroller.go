@@ -13,6 +13,7 @@ import (
 	api "github.com/setpoint-dev/setpoint/api/metacontroller/v1alpha1"
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/hook/codec"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -136,15 +137,15 @@ func readMetacontrollerHook(of callOf, declared *api.Hook) (*hookConfig, error) 
 	if given.ETag != nil {
 		h.webhook.etag.Cleanup = seconds(given.ETag.CacheCleanupSeconds)
 	}
-	h.wire = hook.Wire{Version: hook.V1, Decoding: hook.LooseOptional}
+	h.wire = codec.Wire{Version: hook.V1, Decoding: codec.LooseOptional}
 	if declared.Version == api.HookV2 {
-		h.wire = hook.Wire{Version: hook.V2, Decoding: hook.StrictOptional}
+		h.wire = codec.Wire{Version: hook.V2, Decoding: codec.StrictOptional}
 	}
 	switch given.ResponseUnMarshallMode {
 	case api.ResponseUnMarshallStrict:
-		h.wire.Decoding = hook.StrictOptional
+		h.wire.Decoding = codec.StrictOptional
 	case api.ResponseUnMarshallLoose:
-		h.wire.Decoding = hook.LooseOptional
+		h.wire.Decoding = codec.LooseOptional
 	}
 	return h, nil
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/hook/codec"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/credential"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -48,7 +48,7 @@ func readWebhook(of callOf, w *api.Webhook) *hookConfig {
 	}
 	return &hookConfig{
 		field: of.field + ".webhook", name: of.name, webhook: to,
-		wire: hook.Wire{Decoding: decodingOf(w.Decoding)}, timeout: cmp.Or(w.Timeout.Duration, api.DefaultTimeout),
+		wire: codec.Wire{Decoding: decodingOf(w.Decoding)}, timeout: cmp.Or(w.Timeout.Duration, api.DefaultTimeout),
 	}
 }
 
@@ -61,11 +61,11 @@ func urlOfService(s *api.ServiceReference, path string) string {
 	return protocol + "://" + host + path
 }
 
-func decodingOf(declared api.Decoding) hook.Decoding {
+func decodingOf(declared api.Decoding) codec.Decoding {
 	if cmp.Or(declared, api.DefaultDecoding) == api.DecodingLoose {
-		return hook.Loose
+		return codec.Loose
 	}
-	return hook.Strict
+	return codec.Strict
 }
 
 func readExec(of callOf, e *api.ExecHook) (*hookConfig, error) {
@@ -75,7 +75,7 @@ func readExec(of callOf, e *api.ExecHook) (*hookConfig, error) {
 	}
 	return &hookConfig{
 		field: field, name: of.name, exec: e.Command,
-		wire: hook.Wire{Decoding: decodingOf(e.Decoding)}, timeout: cmp.Or(e.Timeout.Duration.Duration, api.DefaultTimeout),
+		wire: codec.Wire{Decoding: decodingOf(e.Decoding)}, timeout: cmp.Or(e.Timeout.Duration.Duration, api.DefaultTimeout),
 	}, nil
 }
 
@@ -83,7 +83,7 @@ func readInline(of callOf, in *api.InlineHook) (*hookConfig, error) {
 	field := of.field + ".inline"
 	h := &hookConfig{
 		field: field, name: of.name, inline: &inlineConfig{function: cmp.Or(in.Function, of.function)},
-		wire: hook.Wire{Decoding: decodingOf(in.Decoding)}, timeout: cmp.Or(in.Timeout.Duration.Duration, api.DefaultTimeout),
+		wire: codec.Wire{Decoding: decodingOf(in.Decoding)}, timeout: cmp.Or(in.Timeout.Duration.Duration, api.DefaultTimeout),
 	}
 	from := in.SourceFrom
 	switch {

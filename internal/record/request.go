@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/hook/codec"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/identity"
@@ -22,13 +23,13 @@ import (
 func (q *Request) JSON() json.RawMessage {
 	switch {
 	case q.Sync != nil:
-		return q.Sync.AppendJSON(nil, hook.Wire{Version: hook.V2, ControllerType: q.ControllerType})
+		return codec.AppendSyncRequest(nil, q.Sync, codec.Wire{Version: hook.V2, ControllerType: q.ControllerType})
 	case q.Customize != nil:
-		return q.Customize.AppendJSON(nil)
+		return codec.AppendCustomizeRequest(nil, q.Customize)
 	case q.Handler != nil:
-		return q.Handler.AppendJSON(nil)
+		return codec.AppendHandlerRequest(nil, q.Handler)
 	case q.Review != nil:
-		return q.Review.AppendJSON(nil)
+		return codec.AppendReviewRequest(nil, q.Review)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/hook/codec"
 	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
@@ -30,12 +31,12 @@ func wire(t *testing.T) (types map[string]spec.Schema) {
 // receive the time besides.
 func TestRequestsAreThoseOfHooks(t *testing.T) {
 	for name, sent := range map[string][]byte{
-		"SyncRequest":          (&hook.Request{}).AppendJSON(nil, hook.Wire{ControllerType: hook.Composite}),
-		"DecoratorSyncRequest": (&hook.Request{}).AppendJSON(nil, hook.Wire{ControllerType: hook.Decorator}),
-		"CustomizeRequest":     (&hook.CustomizeRequest{}).AppendJSON(nil),
-		"HandlerRequest":       (&hook.HandlerRequest{}).AppendJSON(nil),
-		"ReviewRequest":        (&hook.ReviewRequest{}).AppendJSON(nil),
-		"FieldChange":          firstOf(t, (&hook.HandlerRequest{Changes: []hook.FieldChange{{}}}).AppendJSON(nil), "changes"),
+		"SyncRequest":          codec.AppendSyncRequest(nil, &hook.Request{}, codec.Wire{ControllerType: hook.Composite}),
+		"DecoratorSyncRequest": codec.AppendSyncRequest(nil, &hook.Request{}, codec.Wire{ControllerType: hook.Decorator}),
+		"CustomizeRequest":     codec.AppendCustomizeRequest(nil, &hook.CustomizeRequest{}),
+		"HandlerRequest":       codec.AppendHandlerRequest(nil, &hook.HandlerRequest{}),
+		"ReviewRequest":        codec.AppendReviewRequest(nil, &hook.ReviewRequest{}),
+		"FieldChange":          firstOf(t, codec.AppendHandlerRequest(nil, &hook.HandlerRequest{Changes: []hook.FieldChange{{}}}), "changes"),
 	} {
 		var fields map[string]json.RawMessage
 		must.Succeed(t, json.Unmarshal(sent, &fields))
@@ -71,13 +72,13 @@ func TestResponsesAreThoseOfHooks(t *testing.T) {
 	)
 	decodeAs := func(form hook.ControllerType) func([]byte) error {
 		return func(text []byte) error {
-			_, err := hook.DecodeResponse(text, hook.Wire{ControllerType: form, Decoding: hook.Strict})
+			_, err := codec.DecodeSyncResponse(text, codec.Wire{ControllerType: form, Decoding: codec.Strict})
 			return err
 		}
 	}
-	handler := func(text []byte) error { _, err := hook.DecodeHandlerResponse(text, hook.Strict); return err }
-	review := func(text []byte) error { _, err := hook.DecodeReviewResponse(text, hook.Strict); return err }
-	customize := func(text []byte) error { _, err := hook.DecodeCustomizeResponse(text, hook.Strict); return err }
+	handler := func(text []byte) error { _, err := codec.DecodeHandlerResponse(text, codec.Strict); return err }
+	review := func(text []byte) error { _, err := codec.DecodeReviewResponse(text, codec.Strict); return err }
+	customize := func(text []byte) error { _, err := codec.DecodeCustomizeResponse(text, codec.Strict); return err }
 	for _, c := range []struct {
 		name      string
 		decode    func([]byte) error
@@ -134,7 +135,7 @@ func TestLogicVersionsAreThoseOfHooks(t *testing.T) {
 		pattern := regexp.MustCompile(schema.Pattern)
 		for _, version := range versions {
 			response := must.Get(json.Marshal(map[string]any{"logicVersion": version, c.children: []any{}})).In(t)
-			_, err := hook.DecodeResponse(response, hook.Wire{ControllerType: c.form, Decoding: hook.Strict})
+			_, err := codec.DecodeSyncResponse(response, codec.Wire{ControllerType: c.form, Decoding: codec.Strict})
 			if allowed := pattern.MatchString(version) && len([]rune(version)) <= int(*schema.MaxLength); allowed != (err == nil) {
 				t.Errorf("%s: logicVersion %q: the schema allows it: %v, package hook: %v", c.name, version, allowed, err)
 			}

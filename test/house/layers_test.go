@@ -20,7 +20,7 @@ const module = "github.com/setpoint-dev/setpoint"
 var layers = [][]string{
 	{"internal/lists"},
 	{"api/...", "config/crd", "hook", "internal/schedule", "internal/call/roundtrip", "internal/failure", "internal/heaptest", "internal/memory", "internal/must", "internal/object", "internal/process", "internal/queue", "internal/script", "js", "python"},
-	{"internal/lasthandled", "internal/redact"},
+	{"hook/codec", "internal/lasthandled", "internal/redact"},
 	{"internal/trace", "internal/redact/guess"},
 	{"internal/call", "internal/call/child"},
 	{"hook/hooktest", "internal/explore/apiserver/kinds", "internal/plan", "internal/cache", "internal/call/...", "internal/expression", "internal/lease", "internal/request", "internal/rollout", "internal/schema", "internal/scaffold", "internal/script/...", "internal/sdk/mergepatch", "internal/served"},
@@ -115,6 +115,7 @@ var importedBy = []struct {
 	by  []string
 	why string
 }{
+	{"hook/codec", []string{"hook/hooktest", "internal/admission/server", "internal/call/...", "internal/compile", "internal/explore/loop", "internal/record"}, "loops and programs know requests and responses as values"},
 	{"internal/call/inline", []string{"internal/cli/hooks"}, "programs of the SDK have no engines"},
 	{"internal/call/program", []string{"internal/cli/hooks"}, "programs of the SDK start no programs"},
 	{"internal/script/...", []string{"internal/cli/hooks", "internal/call/inline", "internal/script/..."}, "programs of the SDK have no engines"},
@@ -131,7 +132,7 @@ var thirdPartyLibraries = []struct {
 	{"github.com/elastic/go-seccomp-bpf", []string{"internal/script"}},
 	{"github.com/fluxcd/cli-utils", []string{"internal/inspect"}},
 	{"github.com/fsnotify/fsnotify", []string{"internal/dev/..."}},
-	{"github.com/go-json-experiment/json", []string{"hook", "internal/object", "internal/script/..."}},
+	{"github.com/go-json-experiment/json", []string{"hook/codec", "internal/object", "internal/script/..."}},
 	{"github.com/go-logr/logr", []string{"internal/manager/...", "test/bench/..."}},
 	{"github.com/google/cel-go", []string{"internal/expression"}},
 	{"github.com/google/go-cmp", nil},

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/hook/codec"
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/redact"
@@ -100,7 +101,7 @@ func (s *Server) process(
 	request := hookRequest(decoded)
 	record.Request, record.Operation, record.Resource = request, request.Operation, schema.GroupVersionResource(decoded.Resource)
 	record.Secrets = redact.New(nil, request.Namespace, request.Name)
-	record.Secrets.See(isSecret(record.Resource), func(visit func(json.RawMessage)) { visit(request.AppendJSON(nil)) })
+	record.Secrets.See(isSecret(record.Resource), func(visit func(json.RawMessage)) { visit(codec.AppendReviewRequest(nil, request)) })
 	if err := to.turns.enter(ctx); err != nil {
 		return nil, err
 	}

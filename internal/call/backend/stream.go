@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/hook/codec"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
@@ -183,7 +183,7 @@ func readLine(from *bufio.Reader) (line []byte, tooLong bool, err error) {
 // pass passes a line on to the controllers. An event is sent by one of them: the one that
 // handles the kind, else the first.
 func (p *backend) pass(line []byte) {
-	n, err := hook.DecodeNotification(line)
+	n, err := codec.DecodeNotification(line)
 	if err != nil {
 		p.reportMalformed(err)
 		return

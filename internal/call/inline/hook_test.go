@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/hook/codec"
 	"github.com/setpoint-dev/setpoint/hook/hooktest"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/child"
@@ -79,7 +79,7 @@ func TestHooks(t *testing.T) {
 	for language, source := range repeaters {
 		t.Run(language, func(t *testing.T) {
 			p := must.Get(compileWith(t, child.NewLimiter(0), slog.New(slog.DiscardHandler), language, source)).In(t)
-			hooktest.Run(t, func(_ *testing.T, logic http.Handler, wire hook.Wire) hooktest.Caller {
+			hooktest.Run(t, func(_ *testing.T, logic http.Handler, wire codec.Wire) hooktest.Caller {
 				return call.New(call.Config{Transport: repeating{p.Function("sync", time.Minute), logic}, Wire: wire})
 			})
 		})

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/hook/codec"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/child"
 	"github.com/setpoint-dev/setpoint/internal/failure"
@@ -141,7 +142,7 @@ func (p *program) Exchange(ctx context.Context, req *call.Request, result *call.
 		if line, err = conn.RoundTrip(trace.Line(ctx, req.Body)); err != nil {
 			return err
 		}
-		line = hook.WithoutMark(line)
+		line = codec.WithoutMark(line)
 		own, err = check(line, req.Limits)
 		return err
 	})

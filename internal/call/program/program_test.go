@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/hook/codec"
 	"github.com/setpoint-dev/setpoint/hook/hooktest"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/child"
@@ -59,7 +60,7 @@ func forward(url string) {
 }
 
 // forwardTo returns a hook that this binary, as a program, forwards to a server.
-func forwardTo(t *testing.T, handler http.Handler, wire hook.Wire) *call.Hook {
+func forwardTo(t *testing.T, handler http.Handler, wire codec.Wire) *call.Hook {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
@@ -77,7 +78,7 @@ func open(t *testing.T, dir string, timeout time.Duration, command ...string) ca
 }
 
 func TestHook(t *testing.T) {
-	hooktest.Run(t, func(t *testing.T, logic http.Handler, wire hook.Wire) hooktest.Caller {
+	hooktest.Run(t, func(t *testing.T, logic http.Handler, wire codec.Wire) hooktest.Caller {
 		return forwardTo(t, logic, wire)
 	})
 }

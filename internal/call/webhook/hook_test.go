@@ -5,7 +5,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/hook/codec"
 	"github.com/setpoint-dev/setpoint/hook/hooktest"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
@@ -13,25 +13,25 @@ import (
 )
 
 func TestHook(t *testing.T) {
-	hooktest.Run(t, func(t *testing.T, logic http.Handler, wire hook.Wire) hooktest.Caller {
+	hooktest.Run(t, func(t *testing.T, logic http.Handler, wire codec.Wire) hooktest.Caller {
 		return openServer(t, logic, wire)
 	})
 }
 
 func TestHookOverHTTP2(t *testing.T) {
-	hooktest.Run(t, func(t *testing.T, logic http.Handler, wire hook.Wire) hooktest.Caller {
+	hooktest.Run(t, func(t *testing.T, logic http.Handler, wire codec.Wire) hooktest.Caller {
 		return openHTTP2(t, logic, wire)
 	})
 }
 
-func openServer(t *testing.T, handler http.Handler, wire hook.Wire) testHook {
+func openServer(t *testing.T, handler http.Handler, wire codec.Wire) testHook {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	return open(t, webhook.Config{URL: server.URL}, call.Config{Wire: wire})
 }
 
-func openHTTP2(t *testing.T, handler http.Handler, wire hook.Wire) testHook {
+func openHTTP2(t *testing.T, handler http.Handler, wire codec.Wire) testHook {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor != 2 {

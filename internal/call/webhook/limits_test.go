@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/hook/codec"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/heaptest"
@@ -34,7 +34,7 @@ func TestTooManyValues(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(handler)
 			defer server.Close()
-			w := open(t, webhook.Config{URL: server.URL, Timeout: time.Minute}, call.Config{Wire: hook.Wire{Decoding: hook.Loose}})
+			w := open(t, webhook.Config{URL: server.URL, Timeout: time.Minute}, call.Config{Wire: codec.Wire{Decoding: codec.Loose}})
 			// Reading stops at too many values. The whole response has 32 MiB, its
 			// buffer another 32, and a decoded tree would take gigabytes.
 			const most = 40 << 20

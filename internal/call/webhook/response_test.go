@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/hook/codec"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/must"
@@ -174,7 +175,7 @@ func TestObserve(t *testing.T) {
 			t.Errorf("observed %+v of a call with error %v", last, err)
 		}
 	}
-	out := len(request().AppendJSON(nil, hook.Wire{Version: hook.V1}))
+	out := len(codec.AppendSyncRequest(nil, request(), codec.Wire{Version: hook.V1}))
 	if e := trace[0]; e.Code != 200 || e.BytesOut != out || e.BytesIn != 15 {
 		t.Errorf("observed %+v", e)
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/hook/codec"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
@@ -194,7 +195,7 @@ func (c *callRecorder) wrapHandler(name string, h hook.Handler) hook.Handler {
 		return nil
 	}
 	return hook.HandlerFunc(func(ctx context.Context, request *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		digests := newDigests(request.Object, nil, request.AppendJSON(nil), []byte(request.Since.String()))
+		digests := newDigests(request.Object, nil, codec.AppendHandlerRequest(nil, request), []byte(request.Since.String()))
 		response, err := respondOutside(ctx, c, name, digests, func(ctx context.Context) (*hook.HandlerResponse, bool, error) {
 			reads := &readNoter{Reader: request.Reader}
 			noted := *request

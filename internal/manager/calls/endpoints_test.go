@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/hook/codec"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/must"
@@ -24,7 +25,7 @@ func TestUnconnectedCalls(t *testing.T) {
 	address := unusedAddress(t)
 	e := NewEndpoints()
 	w := call.New(call.Config{
-		Transport: must.Get(webhook.New(webhook.Config{URL: "http://" + address + "/sync"})).In(t), Wire: hook.Wire{Version: hook.V2},
+		Transport: must.Get(webhook.New(webhook.Config{URL: "http://" + address + "/sync"})).In(t), Wire: codec.Wire{Version: hook.V2},
 		Observe: func(x call.Result) { e.RecordCall("shop", address, x) },
 	})
 	call := func(ctx context.Context) (unconnected string) {

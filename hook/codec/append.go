@@ -1,43 +1,15 @@
-package hook
+package codec
 
 import (
 	"cmp"
 	"encoding/json"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/setpoint-dev/setpoint/hook"
 )
-
-// AppendJSON appends the request's wire form to dst, with objects byte for byte. It
-// sorts groups and objects by key, so equal state yields equal bytes.
-//
-// V1 keys have no namespace. If the parent is namespaced, V1 therefore omits children
-// and related objects of other namespaces.
-func (r *Request) AppendJSON(dst []byte, w Wire) []byte {
-	var keys objectKeys
-	if w.Version == V1 {
-		keys.onlyNamespace = r.ParentNamespace
-	}
-	// An upper bound unless a name needs escaping, so that encoding allocates once.
-	dst = slices.Grow(dst, frameSize+len(r.Controller)+len(r.Parent)+sizeOf(r.Children)+sizeOf(r.Related))
-	dst = appendObject(append(dst, `{"controller":`...), r.Controller)
-	dst = appendObject(appendField(dst, w.ControllerType.parentField()), r.Parent)
-	dst = keys.appendGroups(appendField(dst, w.ControllerType.childrenField()), r.Children)
-	dst = keys.appendGroups(appendField(dst, "related"), r.Related)
-	dst = strconv.AppendBool(appendField(dst, "finalizing"), r.Finalizing)
-	return append(dst, '}')
-}
-
-// AppendJSON appends the request's wire form to dst. All controller types and versions
-// share it.
-func (r *CustomizeRequest) AppendJSON(dst []byte) []byte {
-	dst = slices.Grow(dst, frameSize+len(r.Controller)+len(r.Parent))
-	dst = appendObject(append(dst, `{"controller":`...), r.Controller)
-	dst = appendObject(appendField(dst, "parent"), r.Parent)
-	return append(dst, '}')
-}
 
 // appendField appends a comma and a field name, which must not need escaping.
 func appendField(dst []byte, name string) []byte {
@@ -53,7 +25,7 @@ const (
 	entrySize = 8
 )
 
-func sizeOf(groups []Group) (size int) {
+func sizeOf(groups []hook.Group) (size int) {
 	for _, g := range groups {
 		size += groupSize + len(g.Kind) + len(g.APIVersion)
 		for _, e := range g.Objects {
@@ -70,7 +42,7 @@ type objectKeys struct {
 	onlyNamespace string
 }
 
-func (k objectKeys) appendGroups(dst []byte, groups []Group) []byte {
+func (k objectKeys) appendGroups(dst []byte, groups []hook.Group) []byte {
 	dst = append(dst, '{')
 	for i, g := range sorted(groups, compareGroups) {
 		dst = appendKey(appendComma(dst, i), g.Kind, '.', g.APIVersion)
@@ -79,7 +51,7 @@ func (k objectKeys) appendGroups(dst []byte, groups []Group) []byte {
 	return append(dst, '}')
 }
 
-func (k objectKeys) appendEntries(dst []byte, entries []Entry) []byte {
+func (k objectKeys) appendEntries(dst []byte, entries []hook.Entry) []byte {
 	dst = append(dst, '{')
 	written := 0
 	for _, e := range sorted(entries, k.compare) {
@@ -98,23 +70,25 @@ func (k objectKeys) appendEntries(dst []byte, entries []Entry) []byte {
 	return append(dst, '}')
 }
 
-func (k objectKeys) usesBareName(e Entry) bool { return e.Namespace == "" || k.onlyNamespace != "" }
+func (k objectKeys) usesBareName(e hook.Entry) bool {
+	return e.Namespace == "" || k.onlyNamespace != ""
+}
 
-func (k objectKeys) compare(a, b Entry) int {
+func (k objectKeys) compare(a, b hook.Entry) int {
 	if a.Namespace == b.Namespace {
 		return cmp.Compare(a.Name, b.Name)
 	}
 	return cmp.Compare(k.entryKey(a), k.entryKey(b))
 }
 
-func (k objectKeys) entryKey(e Entry) string {
+func (k objectKeys) entryKey(e hook.Entry) string {
 	if k.usesBareName(e) {
 		return e.Name
 	}
 	return e.Namespace + "/" + e.Name
 }
 
-func compareGroups(a, b Group) int {
+func compareGroups(a, b hook.Group) int {
 	if a.Kind == b.Kind {
 		return cmp.Compare(a.APIVersion, b.APIVersion)
 	}

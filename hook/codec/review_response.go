@@ -1,19 +1,20 @@
-package hook
+package codec
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
-	"slices"
-	"strconv"
+
+	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// DecodeReviewResponse decodes the response to a ReviewRequest. The result aliases data,
+// DecodeReviewResponse decodes the response to a hook.ReviewRequest. The result aliases data,
 // which must not change afterwards.
 //
 // The field allowed is required, so that neither an empty response nor a misspelled
-// field allows a change. Every error is a *MalformedError.
-func DecodeReviewResponse(data []byte, d Decoding) (*ReviewResponse, error) {
-	r := reviewResponseReader{reader: newReader(data, d), out: &ReviewResponse{}}
+// field allows a change. Every error is a *hook.MalformedError.
+func DecodeReviewResponse(data []byte, d Decoding) (*hook.ReviewResponse, error) {
+	r := reviewResponseReader{reader: newReader(data, d), out: &hook.ReviewResponse{}}
 	if err := r.decode(); err != nil {
 		return nil, r.malformed(err)
 	}
@@ -23,23 +24,23 @@ func DecodeReviewResponse(data []byte, d Decoding) (*ReviewResponse, error) {
 type reviewResponseReader struct {
 	*reader
 
-	out *ReviewResponse
+	out *hook.ReviewResponse
 	// isSet reports whether the field allowed was present; allowed is its value.
 	isSet, allowed bool
-	denial         Denial
+	denial         hook.Denial
 	audit          map[string]*string
 }
 
 func (r *reviewResponseReader) decode() error {
 	fields := []field{
 		{"allowed", r.allowedField},
-		{"message", r.text(&r.denial.Message)},
-		{"reason", r.text(&r.denial.Reason)},
+		{"message", &r.denial.Message},
+		{"reason", &r.denial.Reason},
 		{"code", optional(r.reader, &r.denial.Code, r.codeField)},
-		{"object", r.raw(&r.out.Object)},
-		{"patch", r.raw(&r.out.Patch)},
+		{"object", &r.out.Object},
+		{"patch", &r.out.Patch},
 		{"jsonPatch", optional(r.reader, &r.out.JSONPatch, r.jsonPatch)},
-		{"warnings", limitedList(r.reader, &r.out.Warnings, r.string)},
+		{"warnings", limitedList(r.reader, &r.out.Warnings, r.nonNullText)},
 		{"auditAnnotations", r.keys(&r.audit, annotationRules)},
 		{"events", limitedList(r.reader, &r.out.Events, r.objectEvent)},
 	}
@@ -50,8 +51,7 @@ func (r *reviewResponseReader) decode() error {
 	case r.isSet:
 		return r.check()
 	case len(r.unknown) > 0:
-		return malformedAt(topLevelPath(r.unknown[0]), "unknown field, and allowed is missing%s",
-			suggestion(r.unknown[0], namesOf(fields)))
+		return r.errorAt(fieldPath(r.unknown[0]), "unknown field, and allowed is missing%s", suggestion(r.unknown[0], fields))
 	}
 	return malformedAt("allowed", "required: true or false")
 }
@@ -65,7 +65,7 @@ func (r *reviewResponseReader) allowedField() error {
 		return r.errorAt("", "given twice")
 	}
 	r.isSet = true
-	return r.boolean(&r.allowed)()
+	return r.boolean(&r.allowed)
 }
 
 // codeField reads the HTTP status of a denial.
@@ -82,15 +82,11 @@ func (r *reviewResponseReader) codeField() error {
 
 // jsonPatch reads a JSON patch and checks its form; the API server checks its effect.
 func (r *reviewResponseReader) jsonPatch() error {
-	start := int64(-1)
-	err := r.elements("a list of operations", func() error {
-		if start < 0 {
-			start = r.dec.InputOffset() - 1
-		}
-		return r.jsonPatchOperation()
-	})
-	if err == nil && start >= 0 {
-		r.out.JSONPatch = r.since(start)
+	var operations []string
+	start := r.dec.InputOffset()
+	err := elements(r.reader, "a list of operations", &operations, r.jsonPatchOperation)
+	if len(operations) > 0 {
+		r.out.JSONPatch = bytes.TrimLeft(r.since(start), ": \n\r\t")
 	}
 	return err
 }
@@ -101,29 +97,29 @@ var jsonPatchOperations = map[string]string{
 	"add": "value", "replace": "value", "test": "value", "move": "from", "copy": "from", "remove": "path",
 }
 
-func (r *reviewResponseReader) jsonPatchOperation() error {
-	var op, path, from string
+func (r *reviewResponseReader) jsonPatchOperation(op *string) error {
+	var path, from string
 	given := map[string]bool{}
 	err := r.members(func(name []byte) error {
 		given[string(name)] = true
 		switch string(name) {
 		case "op":
-			return r.text(&op)()
+			return r.text(op)
 		case "path":
-			return r.text(&path)()
+			return r.text(&path)
 		case "from":
-			return r.text(&from)()
+			return r.text(&from)
 		}
 		return r.skip()
 	})
-	needed, known := jsonPatchOperations[op]
+	needed, known := jsonPatchOperations[*op]
 	switch {
 	case err != nil:
 		return err
-	case op == "":
+	case *op == "":
 		return r.errorAt(".op", "required")
 	case !known:
-		return r.errorAt(".op", "must be add, remove, replace, move, copy or test, is %q", shorten(op))
+		return r.errorAt(".op", "must be add, remove, replace, move, copy or test, is %q", shorten(*op))
 	case !given["path"]:
 		return r.errorAt(".path", "required")
 	case path != "" && path[0] != '/':
@@ -131,30 +127,22 @@ func (r *reviewResponseReader) jsonPatchOperation() error {
 	case from != "" && from[0] != '/':
 		return r.errorAt(".from", "%q: must be a JSON pointer, such as /metadata/labels", shorten(from))
 	case !given[needed]:
-		return r.errorAt("."+needed, "required for %s", op)
+		return r.errorAt("."+needed, "required for %s", *op)
 	}
 	return nil
 }
 
 // objectEvent reads one event and the object it is for, if given.
-func (r *reviewResponseReader) objectEvent() (ObjectEvent, error) {
-	e := ObjectEvent{Event: Event{Type: "Normal"}}
-	involved := field{"object", func() error { return r.involvedObject(&e) }}
-	if err := r.fields(append(r.eventFields(&e.Event), involved)...); err != nil {
-		return e, err
-	}
-	return e, r.checkEvent(e.Event)
+func (r *reviewResponseReader) objectEvent(e *hook.ObjectEvent) error {
+	return r.event(&e.Event, field{"object", func() error { return r.involvedObject(e) }})
 }
 
 // involvedObject reads the event's object; null means the reviewed object.
-func (r *reviewResponseReader) involvedObject(e *ObjectEvent) error {
+func (r *reviewResponseReader) involvedObject(e *hook.ObjectEvent) error {
 	if r.null() {
 		return r.skip()
 	}
-	if err := r.fields(r.referenceFields(e)...); err != nil {
-		return err
-	}
-	return r.checkReference(e)
+	return r.fields(referenceFields(e)...)
 }
 
 // check rejects fields that contradict each other, such as a denial with a patch.
@@ -196,37 +184,5 @@ func (r *reviewResponseReader) setAudit() {
 
 // replacements lists the fields that modify the object.
 func (r *reviewResponseReader) replacements() []string {
-	var all []string
-	for _, one := range []struct {
-		name  string
-		value json.RawMessage
-	}{{"object", r.out.Object}, {"patch", r.out.Patch}, {"jsonPatch", r.out.JSONPatch}} {
-		if one.value != nil {
-			all = append(all, one.name)
-		}
-	}
-	return all
+	return present(given{"object", r.out.Object != nil}, given{"patch", r.out.Patch != nil}, given{"jsonPatch", r.out.JSONPatch != nil})
 }
-
-// AppendJSON appends the request's wire form to dst, with objects byte for byte. Every
-// field is present; absent values are null or "".
-func (r *ReviewRequest) AppendJSON(dst []byte) []byte {
-	dst = slices.Grow(dst, reviewRequestSize+len(r.Controller)+len(r.Object)+len(r.OldObject))
-	dst = appendObject(append(dst, `{"controller":`...), r.Controller)
-	for _, one := range []struct{ name, value string }{
-		{"webhook", r.Webhook}, {"uid", r.UID}, {"operation", string(r.Operation)},
-		{"apiVersion", r.APIVersion}, {"kind", r.Kind}, {"resource", r.Resource}, {"subresource", r.Subresource},
-		{"namespace", r.Namespace}, {"name", r.Name},
-	} {
-		dst = appendString(appendField(dst, one.name), one.value)
-	}
-	dst = appendObject(appendField(dst, "object"), r.Object)
-	dst = appendObject(appendField(dst, "oldObject"), r.OldObject)
-	user, _ := json.Marshal(r.User) //nolint:errchkjson // Texts and lists of them always have a form.
-	dst = append(appendField(dst, "user"), user...)
-	dst = strconv.AppendBool(appendField(dst, "dryRun"), r.DryRun)
-	return append(dst, '}')
-}
-
-// reviewRequestSize covers a typical request without its objects, including the user.
-const reviewRequestSize = 1 << 10

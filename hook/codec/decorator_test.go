@@ -1,14 +1,15 @@
-package hook_test
+package codec_test
 
 import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/hook/codec"
 )
 
 func TestDecodeDecorator(t *testing.T) {
-	lax := []hook.Decoding{hook.StrictOptional, hook.Loose, hook.LooseOptional}
-	loose := []hook.Decoding{hook.Loose, hook.LooseOptional}
+	lax := []codec.Decoding{codec.StrictOptional, codec.Loose, codec.LooseOptional}
+	loose := []codec.Decoding{codec.Loose, codec.LooseOptional}
 	eachMode(t, []decodeCase{
 		{"no attachments", modes, `{"attachments":[]}`, ``},
 		{"whole", modes, `{"labels":{"a":"1"},"annotations":{"b":"2"},"status":{"ready":1},"attachments":[` + pod + `],"resyncAfterSeconds":5,"finalized":true}`,
@@ -22,15 +23,15 @@ func TestDecodeDecorator(t *testing.T) {
 		{"attachments left out", lax, `{"labels":{"a":"1"}}`, `labels=a:1`},
 		{"attachments null", lax, `{"attachments":null}`, ``},
 		{"marks twice", loose, `{"attachments":[],"labels":{"a":"1","a":"2"},"labels":{"b":"3","b":null}}`, `labels=b:(gone)`},
-	}, func(t *testing.T, c decodeCase, mode hook.Decoding) {
-		checkResponse(t, c.response, hook.Wire{ControllerType: hook.Decorator, Decoding: mode}, c.want)
+	}, func(t *testing.T, c decodeCase, mode codec.Decoding) {
+		checkResponse(t, c.response, codec.Wire{ControllerType: hook.Decorator, Decoding: mode}, c.want)
 	})
 }
 
 func TestDecodeDecoratorMalformed(t *testing.T) {
-	strict := []hook.Decoding{hook.Strict}
-	known := []hook.Decoding{hook.Strict, hook.StrictOptional}
-	loose := []hook.Decoding{hook.Loose, hook.LooseOptional}
+	strict := []codec.Decoding{codec.Strict}
+	known := []codec.Decoding{codec.Strict, codec.StrictOptional}
+	loose := []codec.Decoding{codec.Loose, codec.LooseOptional}
 	eachMode(t, []decodeCase{
 		{"attachments missing", strict, `{}`, `attachments: required; return [] for none`},
 		{"attachments misspelt", known, `{"attachment":[]}`, `attachment: unknown field; did you mean "attachments"?`},
@@ -43,8 +44,8 @@ func TestDecodeDecoratorMalformed(t *testing.T) {
 		{"label a number", modes, `{"attachments":[],"labels":{"a/b":1}}`, `labels["a/b"]: must be a string, is a number`},
 		{"annotation an object", modes, `{"attachments":[],"annotations":{"a":{}}}`, `annotations.a: must be a string, is an object`},
 		{"label twice", known, `{"attachments":[],"labels":{"a":"1","a":null}}`, `labels.a: given twice`},
-	}, func(t *testing.T, c decodeCase, mode hook.Decoding) {
-		checkMalformed(t, c.response, hook.Wire{ControllerType: hook.Decorator, Decoding: mode}, c.want)
+	}, func(t *testing.T, c decodeCase, mode codec.Decoding) {
+		checkMalformed(t, c.response, codec.Wire{ControllerType: hook.Decorator, Decoding: mode}, c.want)
 	})
 }
 
@@ -60,7 +61,7 @@ func TestDecodeDecoratorRejectsInvalidLabels(t *testing.T) {
 	} {
 		for _, mode := range modes {
 			t.Run(name+"/"+mode.String(), func(t *testing.T) {
-				checkMalformed(t, response, hook.Wire{ControllerType: hook.Decorator, Decoding: mode}, "")
+				checkMalformed(t, response, codec.Wire{ControllerType: hook.Decorator, Decoding: mode}, "")
 			})
 		}
 	}
@@ -73,16 +74,16 @@ func TestDecodeCompositeHasNoLabels(t *testing.T) {
 		`"annotations":null`:  `annotations: unknown field`,
 		`"attachments":[1,2]`: `attachments: unknown field; did you mean "children"?`,
 	} {
-		for _, mode := range []hook.Decoding{hook.Strict, hook.StrictOptional} {
-			checkMalformed(t, beside(hook.Composite, field), hook.Wire{Decoding: mode}, want)
+		for _, mode := range []codec.Decoding{codec.Strict, codec.StrictOptional} {
+			checkMalformed(t, beside(hook.Composite, field), codec.Wire{Decoding: mode}, want)
 		}
-		checkResponse(t, beside(hook.Composite, field), hook.Wire{Decoding: hook.Loose}, "")
+		checkResponse(t, beside(hook.Composite, field), codec.Wire{Decoding: codec.Loose}, "")
 	}
 }
 
 // Without declared children, a response without the list loses nothing.
 func TestDecodeNoChildren(t *testing.T) {
-	lax := []hook.Decoding{hook.Loose, hook.LooseOptional}
+	lax := []codec.Decoding{codec.Loose, codec.LooseOptional}
 	eachMode(t, []decodeCase{
 		{"left out", modes, `{"labels":{"a":"1"}}`, `labels=a:1`},
 		{"null", modes, `{"attachments":null}`, ``},
@@ -90,10 +91,10 @@ func TestDecodeNoChildren(t *testing.T) {
 		{"a field of its own", lax, `{"response":"deleted"}`, ``},
 		{"fields of its own", lax, `{"msg":"deleted","finalized":true}`, `finalized`},
 		{"children of the other form", lax, `{"children":[],"finalized":true}`, `finalized`},
-	}, func(t *testing.T, c decodeCase, mode hook.Decoding) {
-		checkResponse(t, c.response, hook.Wire{ControllerType: hook.Decorator, Decoding: mode, NoChildren: true}, c.want)
+	}, func(t *testing.T, c decodeCase, mode codec.Decoding) {
+		checkResponse(t, c.response, codec.Wire{ControllerType: hook.Decorator, Decoding: mode, NoChildren: true}, c.want)
 	})
-	for _, mode := range []hook.Decoding{hook.Strict, hook.StrictOptional} {
-		checkMalformed(t, `{"msg":"deleted"}`, hook.Wire{ControllerType: hook.Decorator, Decoding: mode, NoChildren: true}, `msg: unknown field`)
+	for _, mode := range []codec.Decoding{codec.Strict, codec.StrictOptional} {
+		checkMalformed(t, `{"msg":"deleted"}`, codec.Wire{ControllerType: hook.Decorator, Decoding: mode, NoChildren: true}, `msg: unknown field`)
 	}
 }

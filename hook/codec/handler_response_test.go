@@ -1,4 +1,4 @@
-package hook_test
+package codec_test
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/hook/codec"
 	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
@@ -17,7 +18,7 @@ func fmtObject(name string, size int) json.RawMessage {
 }
 
 func TestDecodeHandlerResponse(t *testing.T) {
-	loose := []hook.Decoding{hook.Loose}
+	loose := []codec.Decoding{codec.Loose}
 	eachMode(t, []decodeCase{
 		{"nothing", modes, `{}`, ``},
 		{"null fields", modes, `{"patch":null,"status":null,"apply":null,"delete":null,"events":null,"conditions":null,"message":null,"retryAfterSeconds":null,"error":null}`, ``},
@@ -57,8 +58,8 @@ func TestDecodeHandlerResponse(t *testing.T) {
 		{"unknown field beside an object", loose, `{"apply":[{"object":` + pod + `,"X":1}]}`, `apply=` + pod},
 		{"field twice", loose, `{"apply":[` + pod + `,` + pod + `],"apply":[],"message":"a","message":"b"}`, `message=b`},
 		{"negative retry", loose, `{"retryAfterSeconds":-1}`, ``},
-	}, func(t *testing.T, c decodeCase, mode hook.Decoding) {
-		response := must.Get(hook.DecodeHandlerResponse([]byte(c.response), mode)).In(t)
+	}, func(t *testing.T, c decodeCase, mode codec.Decoding) {
+		response := must.Get(codec.DecodeHandlerResponse([]byte(c.response), mode)).In(t)
 		if got := formatHandlerResponse(response); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
@@ -112,9 +113,9 @@ func formatHandlerResponse(a *hook.HandlerResponse) string {
 }
 
 func TestDecodeHandlerResponseMalformed(t *testing.T) {
-	strict := []hook.Decoding{hook.Strict}
-	known := []hook.Decoding{hook.Strict, hook.StrictOptional}
-	loose := []hook.Decoding{hook.Loose}
+	strict := []codec.Decoding{codec.Strict}
+	known := []codec.Decoding{codec.Strict, codec.StrictOptional}
+	loose := []codec.Decoding{codec.Loose}
 	eachMode(t, []decodeCase{
 		{"empty", modes, ``, `empty`},
 		{"null", modes, `null`, `must be an object, is null`},
@@ -188,8 +189,8 @@ func TestDecodeHandlerResponseMalformed(t *testing.T) {
 		{"no side effects with an error", modes, `{"sideEffects":false,"error":{"message":"m"}}`, `sideEffects: false is allowed only alone: the handler did nothing`},
 		{"applicable text", modes, `{"applicable":"no"}`, `applicable: must be true or false, is a string`},
 		{"permanent error to come again", modes, `{"error":{"message":"m","permanent":true},"retryAfterSeconds":1}`, `retryAfterSeconds: not allowed with a permanent error, which is not retried`},
-	}, func(t *testing.T, c decodeCase, mode hook.Decoding) {
-		response, err := hook.DecodeHandlerResponse([]byte(c.response), mode)
+	}, func(t *testing.T, c decodeCase, mode codec.Decoding) {
+		response, err := codec.DecodeHandlerResponse([]byte(c.response), mode)
 		if response != nil {
 			t.Errorf("got response %s", formatHandlerResponse(response))
 		}
@@ -210,7 +211,7 @@ func TestDecodeHandlerResponseErrors(t *testing.T) {
 	} {
 		for _, mode := range modes {
 			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				response, err := hook.DecodeHandlerResponse([]byte(c.response), mode)
+				response, err := codec.DecodeHandlerResponse([]byte(c.response), mode)
 				if response != nil || err == nil {
 					t.Fatalf("got response %v and error %v", response, err)
 				}
@@ -245,8 +246,8 @@ func TestDecodeHandlerResponseErrorIsShort(t *testing.T) {
 		`{"delete":[{"apiVersion":"v1","kind":"Pod","selector":"` + long + ` in b"}]}`,
 		`{"error":{"message":"` + long + `"}}`,
 	} {
-		for _, mode := range []hook.Decoding{hook.Strict, hook.Loose} {
-			if _, err := hook.DecodeHandlerResponse([]byte(response), mode); len(fmt.Sprint(err)) > 1100 {
+		for _, mode := range []codec.Decoding{codec.Strict, codec.Loose} {
+			if _, err := codec.DecodeHandlerResponse([]byte(response), mode); len(fmt.Sprint(err)) > 1100 {
 				t.Errorf("%s: error of %d bytes", mode, len(fmt.Sprint(err)))
 			}
 		}
@@ -260,7 +261,7 @@ func TestHandlerRequestVectors(t *testing.T) {
 		Wire    json.RawMessage
 	}
 	eachVector(t, "handler", func(t *testing.T, v vector) {
-		checkWire(t, v.Request.AppendJSON([]byte("before ")), append([]byte("before "), v.Wire...))
+		checkWire(t, codec.AppendHandlerRequest([]byte("before "), &v.Request), append([]byte("before "), v.Wire...))
 	})
 }
 
@@ -273,7 +274,7 @@ func TestHandlerRequestAllocatesOnce(t *testing.T) {
 		Owned:   []hook.Group{{APIVersion: "v1", Kind: "ConfigMap", Objects: []hook.Entry{{Namespace: "home", Name: "a", Object: fmtObject("a", 1000)}}}},
 	}
 	var wire []byte
-	if allocations := testing.AllocsPerRun(10, func() { wire = n.AppendJSON(nil) }); allocations > 2 {
+	if allocations := testing.AllocsPerRun(10, func() { wire = codec.AppendHandlerRequest(nil, n) }); allocations > 2 {
 		t.Errorf("%v allocations for %d bytes", allocations, len(wire))
 	}
 }

@@ -1,60 +1,32 @@
-package hook
+// Package codec is the JSON wire form of the requests and responses of hooks, in its versions v1 and v2.
+//
+// Package internal/call and other transports write requests and read responses with it. What the requests and responses
+// mean is in package hook.
+package codec
 
 import (
 	"bytes"
+
+	"github.com/setpoint-dev/setpoint/hook"
 )
 
 // Wire selects the wire form of a hook's requests and responses. The zero value is v1
 // for a CompositeController, decoded strictly.
 type Wire struct {
-	Version        Version
-	ControllerType ControllerType
+	Version        hook.Version
+	ControllerType hook.ControllerType
 	Decoding       Decoding
 	// NoChildren means that the controller declares no children, so responses may omit
 	// the list.
 	NoChildren bool
 }
 
-// ControllerType is the type of the calling controller. It determines field names.
-type ControllerType uint8
-
-const (
-	// Composite names the fields parent and children.
-	Composite ControllerType = iota
-	// Decorator names the fields object and attachments. Responses may set labels and
-	// annotations on the object.
-	Decorator
-)
-
-// String returns "composite" or "decorator".
-func (f ControllerType) String() string        { return f.word("composite", "decorator") }
-func (f ControllerType) parentField() string   { return f.word("parent", "object") }
-func (f ControllerType) childrenField() string { return f.word("children", "attachments") }
-
-func (f ControllerType) word(composite, decorator string) string {
-	if f == Decorator {
-		return decorator
+// fieldsOf returns the fields of a request whose names depend on the type of the controller.
+func fieldsOf(t hook.ControllerType) (parent, children string) {
+	if t == hook.Decorator {
+		return "object", "attachments"
 	}
-	return composite
-}
-
-// Version is the version of the wire form. It determines the keys of objects.
-type Version uint8
-
-const (
-	// V1 keys objects by name if the parent is namespaced, and by namespace/name if it
-	// is cluster-scoped.
-	V1 Version = iota
-	// V2 keys every namespaced object by namespace/name.
-	V2
-)
-
-// String returns "v1" or "v2", as in a controller's spec.
-func (v Version) String() string {
-	if v == V2 {
-		return "v2"
-	}
-	return "v1"
+	return "parent", "children"
 }
 
 // Decoding is the strictness for responses. No mode takes a misspelled list of children

@@ -1,4 +1,4 @@
-package hook_test
+package codec_test
 
 import (
 	"bytes"
@@ -11,14 +11,15 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/hook/codec"
 	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // Each file has a request and its expected wire form.
-func TestAppendJSONVectors(t *testing.T) {
+func TestAppendSyncRequestVectors(t *testing.T) {
 	eachVector(t, "request", func(t *testing.T, v vector) {
-		checkWire(t, v.Request.AppendJSON(nil, hook.Wire{Version: hook.V1, ControllerType: v.form()}), v.V1)
-		checkWire(t, v.Request.AppendJSON(nil, hook.Wire{Version: hook.V2, ControllerType: v.form()}), v.V2)
+		checkWire(t, codec.AppendSyncRequest(nil, &v.Request, codec.Wire{Version: hook.V1, ControllerType: v.form()}), v.V1)
+		checkWire(t, codec.AppendSyncRequest(nil, &v.Request, codec.Wire{Version: hook.V2, ControllerType: v.form()}), v.V2)
 	})
 }
 
@@ -48,7 +49,7 @@ type vector struct {
 }
 
 func (v vector) form() hook.ControllerType {
-	if v.Form == hook.Decorator.String() {
+	if v.Form == "decorator" {
 		return hook.Decorator
 	}
 	return hook.Composite
@@ -61,9 +62,9 @@ func checkWire(t *testing.T, got, want []byte) {
 	}
 }
 
-func TestAppendJSONAppends(t *testing.T) {
+func TestAppendSyncRequestAppends(t *testing.T) {
 	req := hook.Request{Parent: json.RawMessage(`{}`)}
-	got := string(req.AppendJSON([]byte("before "), hook.Wire{Version: hook.V2}))
+	got := string(codec.AppendSyncRequest([]byte("before "), &req, codec.Wire{Version: hook.V2}))
 	want := `before {"controller":null,"parent":{},"children":{},"related":{},"finalizing":false}`
 	if got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -72,40 +73,40 @@ func TestAppendJSONAppends(t *testing.T) {
 
 // The encoder must agree with encoding/json, in whatever order the request lists
 // objects.
-func TestAppendJSONAgreesWithEncodingJSON(t *testing.T) {
+func TestAppendSyncRequestAgreesWithEncodingJSON(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 500 {
 		req := randomRequest(random)
-		for _, w := range []hook.Wire{
+		for _, w := range []codec.Wire{
 			{Version: hook.V1}, {Version: hook.V2},
 			{Version: hook.V1, ControllerType: hook.Decorator}, {Version: hook.V2, ControllerType: hook.Decorator},
 		} {
-			checkWire(t, req.AppendJSON(nil, w), marshalRequest(t, req, w))
+			checkWire(t, codec.AppendSyncRequest(nil, req, w), marshalRequest(t, req, w))
 			shuffle(random, req)
-			checkWire(t, req.AppendJSON(nil, w), marshalRequest(t, req, w))
+			checkWire(t, codec.AppendSyncRequest(nil, req, w), marshalRequest(t, req, w))
 		}
 	}
 }
 
-func TestAppendJSONLeavesTheRequestAlone(t *testing.T) {
+func TestAppendSyncRequestLeavesTheRequestAlone(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	req := randomRequest(random)
 	shuffle(random, req)
 	before := fmt.Sprintf("%+v", *req)
-	req.AppendJSON(nil, hook.Wire{Version: hook.V2})
+	codec.AppendSyncRequest(nil, req, codec.Wire{Version: hook.V2})
 	if fmt.Sprintf("%+v", *req) != before {
 		t.Error("the request was changed")
 	}
 }
 
-func TestAppendJSONOfCustomize(t *testing.T) {
+func TestAppendCustomizeRequest(t *testing.T) {
 	req := hook.CustomizeRequest{Controller: json.RawMessage(`{"kind":"DecoratorController"}`), Parent: json.RawMessage(`{"kind":"Pod"}`)}
 	want := `before {"controller":{"kind":"DecoratorController"},"parent":{"kind":"Pod"}}`
-	checkWire(t, req.AppendJSON([]byte("before ")), []byte(want))
+	checkWire(t, codec.AppendCustomizeRequest([]byte("before "), &req), []byte(want))
 }
 
 // marshalRequest encodes the wire form with encoding/json.
-func marshalRequest(t *testing.T, req *hook.Request, w hook.Wire) []byte {
+func marshalRequest(t *testing.T, req *hook.Request, w codec.Wire) []byte {
 	t.Helper()
 	composite := struct {
 		Controller json.RawMessage `json:"controller"`
@@ -205,11 +206,11 @@ func shuffle(random *rand.Rand, req *hook.Request) {
 	}
 }
 
-func BenchmarkAppendJSON(b *testing.B) {
+func BenchmarkAppendSyncRequest(b *testing.B) {
 	req := benchRequest(10)
 	b.ReportAllocs()
 	for b.Loop() {
-		req.AppendJSON(nil, hook.Wire{Version: hook.V2})
+		codec.AppendSyncRequest(nil, req, codec.Wire{Version: hook.V2})
 	}
 }
 

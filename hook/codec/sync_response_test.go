@@ -1,4 +1,4 @@
-package hook_test
+package codec_test
 
 import (
 	"errors"
@@ -8,22 +8,23 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/hook/codec"
 	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`
 
-var modes = []hook.Decoding{hook.Strict, hook.StrictOptional, hook.Loose, hook.LooseOptional}
+var modes = []codec.Decoding{codec.Strict, codec.StrictOptional, codec.Loose, codec.LooseOptional}
 
 // decodeCase is a response, and what it is in some modes of decoding.
 type decodeCase struct {
 	name           string
-	modes          []hook.Decoding
+	modes          []codec.Decoding
 	response, want string
 }
 
 // eachMode checks each case in each of its modes.
-func eachMode(t *testing.T, cases []decodeCase, check func(t *testing.T, c decodeCase, mode hook.Decoding)) {
+func eachMode(t *testing.T, cases []decodeCase, check func(t *testing.T, c decodeCase, mode codec.Decoding)) {
 	t.Helper()
 	for _, c := range cases {
 		for _, mode := range c.modes {
@@ -32,10 +33,10 @@ func eachMode(t *testing.T, cases []decodeCase, check func(t *testing.T, c decod
 	}
 }
 
-func TestDecodeResponse(t *testing.T) {
-	lax := []hook.Decoding{hook.StrictOptional, hook.Loose, hook.LooseOptional}
-	loose := []hook.Decoding{hook.Loose, hook.LooseOptional}
-	published := []hook.Decoding{hook.LooseOptional}
+func TestDecodeSyncResponse(t *testing.T) {
+	lax := []codec.Decoding{codec.StrictOptional, codec.Loose, codec.LooseOptional}
+	loose := []codec.Decoding{codec.Loose, codec.LooseOptional}
+	published := []codec.Decoding{codec.LooseOptional}
 	eachMode(t, []decodeCase{
 		{"no children", modes, `{"children":[]}`, ``},
 		{"whole", modes, `{"status":{"ready":1},"children":[` + pod + `],"resyncAfterSeconds":5,"finalized":true}`,
@@ -69,8 +70,8 @@ func TestDecodeResponse(t *testing.T) {
 		{"error", published, `{"error":"boom"}`, ``},
 		{"field of a child twice", loose, `{"children":[{"apiVersion":"v1","kind":"Pod","kind":"Job","metadata":{"name":"a"}}]}`,
 			`children={"apiVersion":"v1","kind":"Pod","kind":"Job","metadata":{"name":"a"}}`},
-	}, func(t *testing.T, c decodeCase, mode hook.Decoding) {
-		checkResponse(t, c.response, hook.Wire{Decoding: mode}, c.want)
+	}, func(t *testing.T, c decodeCase, mode codec.Decoding) {
+		checkResponse(t, c.response, codec.Wire{Decoding: mode}, c.want)
 	})
 }
 
@@ -96,11 +97,11 @@ func formatResponse(r *hook.Response) string {
 	return strings.Join(append(parts, formatExtensions(r)...), " ")
 }
 
-func TestDecodeResponseMalformed(t *testing.T) {
-	strict := []hook.Decoding{hook.Strict}
-	known := []hook.Decoding{hook.Strict, hook.StrictOptional}
-	loose := []hook.Decoding{hook.Loose, hook.LooseOptional}
-	composite := []hook.Decoding{hook.Loose}
+func TestDecodeSyncResponseMalformed(t *testing.T) {
+	strict := []codec.Decoding{codec.Strict}
+	known := []codec.Decoding{codec.Strict, codec.StrictOptional}
+	loose := []codec.Decoding{codec.Loose, codec.LooseOptional}
+	composite := []codec.Decoding{codec.Loose}
 	eachMode(t, []decodeCase{
 		{"empty", modes, ``, `empty`},
 		{"blank", modes, " \n", `empty`},
@@ -146,7 +147,7 @@ func TestDecodeResponseMalformed(t *testing.T) {
 		{"children misspelt", loose, `{"childs":[],"status":{}}`, `childs: unknown field, and children is missing; did you mean "children"?; return [] for none`},
 		{"children misspelt beside others", loose, `{"Children":[],"status":{}}`, `Children: unknown field, and children is missing; did you mean "children"?; return [] for none`},
 		{"part of the name", loose, `{"desiredChildren":[]}`, `desiredChildren: unknown field, and children is missing; did you mean "children"?; return [] for none`},
-		{"second of two misspelt", []hook.Decoding{hook.LooseOptional}, `{"note":1,"childern":[]}`, `childern: unknown field, and children is missing; did you mean "children"?; return [] for none`},
+		{"second of two misspelt", []codec.Decoding{codec.LooseOptional}, `{"note":1,"childern":[]}`, `childern: unknown field, and children is missing; did you mean "children"?; return [] for none`},
 		{"field without a name", composite, `{"":[]}`, `[""]: unknown field, and children is missing; return [] for none`},
 		{"resync misspelt", known, `{"children":[],"resyncAfter":1}`, `resyncAfter: unknown field; did you mean "resyncAfterSeconds"?`},
 		{"error in place of a response", composite, `{"error":"boom"}`, `error: unknown field, and children is missing; return [] for none`},
@@ -155,14 +156,14 @@ func TestDecodeResponseMalformed(t *testing.T) {
 		{"label twice in a child", known, `{"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"a/b":"1","a/b":"2"}}}]}`, `children[0].metadata.labels["a/b"]: given twice`},
 		{"children twice", known, `{"children":[` + pod + `],"children":[]}`, `children: given twice`},
 		{"name of a child taken back", loose, `{"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"metadata":{}}]}`, `children[0].metadata.name: required`},
-	}, func(t *testing.T, c decodeCase, mode hook.Decoding) {
-		checkMalformed(t, c.response, hook.Wire{Decoding: mode}, c.want)
+	}, func(t *testing.T, c decodeCase, mode codec.Decoding) {
+		checkMalformed(t, c.response, codec.Wire{Decoding: mode}, c.want)
 	})
 }
 
-func checkMalformed(t *testing.T, response string, w hook.Wire, want string) {
+func checkMalformed(t *testing.T, response string, w codec.Wire, want string) {
 	t.Helper()
-	resp, err := hook.DecodeResponse([]byte(response), w)
+	resp, err := codec.DecodeSyncResponse([]byte(response), w)
 	if resp != nil {
 		t.Errorf("got response %s", formatResponse(resp))
 	}
@@ -170,7 +171,7 @@ func checkMalformed(t *testing.T, response string, w hook.Wire, want string) {
 }
 
 // Errors stay short for any response.
-func TestDecodeResponseErrorIsShort(t *testing.T) {
+func TestDecodeSyncResponseErrorIsShort(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	for _, response := range []string{
 		`{"` + long + `":1}`,
@@ -178,8 +179,8 @@ func TestDecodeResponseErrorIsShort(t *testing.T) {
 		`{"children":[` + long,
 	} {
 		for _, mode := range modes {
-			_, err := hook.DecodeResponse([]byte(response), hook.Wire{Decoding: mode})
-			if mode == hook.LooseOptional && err == nil && strings.HasSuffix(response, ":1}") {
+			_, err := codec.DecodeSyncResponse([]byte(response), codec.Wire{Decoding: mode})
+			if mode == codec.LooseOptional && err == nil && strings.HasSuffix(response, ":1}") {
 				continue // The field does not resemble the list.
 			}
 			if err == nil || len(err.Error()) > 400 {
@@ -190,8 +191,8 @@ func TestDecodeResponseErrorIsShort(t *testing.T) {
 }
 
 // Appending to a child must not overwrite the next one.
-func TestDecodeResponseChildrenAreApart(t *testing.T) {
-	resp := must.Get(hook.DecodeResponse([]byte(`{"status":{},"children":[`+pod+`,`+pod+`]}`), hook.Wire{Decoding: hook.Strict})).In(t)
+func TestDecodeSyncResponseChildrenAreApart(t *testing.T) {
+	resp := must.Get(codec.DecodeSyncResponse([]byte(`{"status":{},"children":[`+pod+`,`+pod+`]}`), codec.Wire{Decoding: codec.Strict})).In(t)
 	_ = append(resp.Status, "######"...)
 	_ = append(resp.Children[0], "######"...)
 	if got := string(resp.Children[1]); got != pod {
@@ -203,14 +204,14 @@ func TestDecodeResponseChildrenAreApart(t *testing.T) {
 func TestByteOrderMark(t *testing.T) {
 	const mark = "\ufeff"
 	for _, mode := range modes {
-		_, sync := hook.DecodeResponse([]byte(mark+`{"children":[]}`), hook.Wire{Decoding: mode})
-		_, customize := hook.DecodeCustomizeResponse([]byte(mark+`{"relatedResources":[]}`), mode)
-		_, handler := hook.DecodeHandlerResponse([]byte(mark+`{}`), mode)
-		_, review := hook.DecodeReviewResponse([]byte(mark+`{"allowed":true}`), mode)
+		_, sync := codec.DecodeSyncResponse([]byte(mark+`{"children":[]}`), codec.Wire{Decoding: mode})
+		_, customize := codec.DecodeCustomizeResponse([]byte(mark+`{"relatedResources":[]}`), mode)
+		_, handler := codec.DecodeHandlerResponse([]byte(mark+`{}`), mode)
+		_, review := codec.DecodeReviewResponse([]byte(mark+`{"allowed":true}`), mode)
 		if err := errors.Join(sync, customize, handler, review); err != nil {
 			t.Errorf("%s: %v", mode, err)
 		}
-		if _, err := hook.DecodeResponse([]byte(mark+mark+`{"children":[]}`), hook.Wire{Decoding: mode}); err == nil {
+		if _, err := codec.DecodeSyncResponse([]byte(mark+mark+`{"children":[]}`), codec.Wire{Decoding: mode}); err == nil {
 			t.Errorf("%s: two marks are accepted", mode)
 		}
 	}
@@ -218,14 +219,14 @@ func TestByteOrderMark(t *testing.T) {
 
 func TestResyncIsNeverNegative(t *testing.T) {
 	for _, seconds := range []string{"1e308", "-1e308", "9223372036.854775807", "9223372037", "0.0000000001"} {
-		resp := must.Get(hook.DecodeResponse([]byte(`{"children":[],"resyncAfterSeconds":`+seconds+`}`), hook.Wire{Decoding: hook.Loose})).In(t)
+		resp := must.Get(codec.DecodeSyncResponse([]byte(`{"children":[],"resyncAfterSeconds":`+seconds+`}`), codec.Wire{Decoding: codec.Loose})).In(t)
 		if resp.ResyncAfter < 0 || resp.ResyncAfter > 365*24*time.Hour {
 			t.Errorf("%s seconds became %v", seconds, resp.ResyncAfter)
 		}
 	}
 }
 
-func BenchmarkDecodeResponse(b *testing.B) {
+func BenchmarkDecodeSyncResponse(b *testing.B) {
 	child := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"app":"x"}},"data":{"v":"%01000d"}}`, 0)
 	response := []byte(`{"status":{"ready":1},"children":[` + strings.Repeat(child+",", 9) + child + `]}`)
 	for _, mode := range modes {
@@ -233,7 +234,7 @@ func BenchmarkDecodeResponse(b *testing.B) {
 			b.SetBytes(int64(len(response)))
 			b.ReportAllocs()
 			for b.Loop() {
-				must.Get(hook.DecodeResponse(response, hook.Wire{Decoding: mode})).In(b)
+				must.Get(codec.DecodeSyncResponse(response, codec.Wire{Decoding: mode})).In(b)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package hook_test
+package codec_test
 
 import (
 	"encoding/json"
@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/hook/codec"
 	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 func TestDecodeCustomizeResponse(t *testing.T) {
-	lax := []hook.Decoding{hook.StrictOptional, hook.Loose, hook.LooseOptional}
-	loose := []hook.Decoding{hook.Loose, hook.LooseOptional}
+	lax := []codec.Decoding{codec.StrictOptional, codec.Loose, codec.LooseOptional}
+	loose := []codec.Decoding{codec.Loose, codec.LooseOptional}
 	eachMode(t, []decodeCase{
 		{"none", modes, `{"relatedResources":[]}`, `null`},
 		{"left out", lax, `{}`, `null`},
@@ -34,8 +35,8 @@ func TestDecodeCustomizeResponse(t *testing.T) {
 		{"twice", loose, `{"relatedResources":[{"apiVersion":"v1","resource":"pods"}],"relatedResources":[{"apiVersion":"v1","resource":"nodes"}]}`, `[{"apiVersion":"v1","resource":"nodes"}]`},
 		{"field twice", loose, `{"relatedResources":[{"apiVersion":"v1","resource":"pods","names":["a"],"names":["b"],"labelSelector":{},"labelSelector":null}]}`,
 			`[{"apiVersion":"v1","resource":"pods","names":["b"]}]`},
-	}, func(t *testing.T, c decodeCase, mode hook.Decoding) {
-		resp := must.Get(hook.DecodeCustomizeResponse([]byte(c.response), mode)).In(t)
+	}, func(t *testing.T, c decodeCase, mode codec.Decoding) {
+		resp := must.Get(codec.DecodeCustomizeResponse([]byte(c.response), mode)).In(t)
 		checkWire(t, formatRules(t, resp), []byte(c.want))
 	})
 }
@@ -48,7 +49,7 @@ func formatRules(t *testing.T, resp *hook.CustomizeResponse) []byte {
 // An empty list of names must not select all objects.
 func TestEmptyNamesStayEmpty(t *testing.T) {
 	for response, want := range map[string]bool{`"names":[]`: true, `"names":null`: false, `"namespace":"a"`: false} {
-		resp := must.Get(hook.DecodeCustomizeResponse([]byte(`{"relatedResources":[{"apiVersion":"v1","resource":"pods",`+response+`}]}`), hook.Strict)).In(t)
+		resp := must.Get(codec.DecodeCustomizeResponse([]byte(`{"relatedResources":[{"apiVersion":"v1","resource":"pods",`+response+`}]}`), codec.Strict)).In(t)
 		if got := resp.Related[0].Names != nil; got != want {
 			t.Errorf("%s: names given: %v, want %v", response, got, want)
 		}
@@ -56,10 +57,10 @@ func TestEmptyNamesStayEmpty(t *testing.T) {
 }
 
 func TestDecodeCustomizeResponseMalformed(t *testing.T) {
-	strict := []hook.Decoding{hook.Strict}
-	known := []hook.Decoding{hook.Strict, hook.StrictOptional}
-	loose := []hook.Decoding{hook.Loose, hook.LooseOptional}
-	composite := []hook.Decoding{hook.Loose}
+	strict := []codec.Decoding{codec.Strict}
+	known := []codec.Decoding{codec.Strict, codec.StrictOptional}
+	loose := []codec.Decoding{codec.Loose, codec.LooseOptional}
+	composite := []codec.Decoding{codec.Loose}
 	rule := func(fields string) string {
 		return `{"relatedResources":[{"apiVersion":"v1","resource":"nodes"},{"apiVersion":"v1","resource":"pods",` + fields + `}]}`
 	}
@@ -92,8 +93,8 @@ func TestDecodeCustomizeResponseMalformed(t *testing.T) {
 		{"field twice", known, rule(`"names":[],"names":[]`), `relatedResources[1].names: given twice`},
 		{"cut short", modes, `{"relatedResources":[{"apiVersion":"v1"`, `relatedResources[0]: cut short after 39 bytes`},
 		{"reply of another hook", composite, `{"children":[],"status":{}}`, `children: unknown field, and relatedResources is missing; return [] for none`},
-	}, func(t *testing.T, c decodeCase, mode hook.Decoding) {
-		resp, err := hook.DecodeCustomizeResponse([]byte(c.response), mode)
+	}, func(t *testing.T, c decodeCase, mode codec.Decoding) {
+		resp, err := codec.DecodeCustomizeResponse([]byte(c.response), mode)
 		if resp != nil {
 			t.Errorf("got rules %s", formatRules(t, resp))
 		}
@@ -106,7 +107,7 @@ func BenchmarkDecodeCustomizeResponse(b *testing.B) {
 	response := []byte(`{"relatedResources":[` + strings.Repeat(rule+",", 9) + rule + `]}`)
 	b.ReportAllocs()
 	for b.Loop() {
-		must.Get(hook.DecodeCustomizeResponse(response, hook.Strict)).In(b)
+		must.Get(codec.DecodeCustomizeResponse(response, codec.Strict)).In(b)
 	}
 }
 

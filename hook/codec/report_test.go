@@ -1,4 +1,4 @@
-package hook_test
+package codec_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/hook/codec"
 	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
@@ -48,8 +49,8 @@ func formatStringMap(values map[string]*string) string {
 }
 
 func TestDecodeExtensions(t *testing.T) {
-	known := []hook.Decoding{hook.Strict, hook.Loose}
-	loose := []hook.Decoding{hook.Loose}
+	known := []codec.Decoding{codec.Strict, codec.Loose}
+	loose := []codec.Decoding{codec.Loose}
 	eachMode(t, []decodeCase{
 		{"message", known, `"message":"3 of 5 \u0063ats \"are\" home"`, `message=3 of 5 cats "are" home`},
 		{"logic version", known, `"logicVersion":"1.4.2"`, `logicVersion=1.4.2`},
@@ -68,11 +69,9 @@ func TestDecodeExtensions(t *testing.T) {
 			`event=Normal/Fed/ condition=A/True/B/`},
 		{"field twice", loose, `"events":[{"reason":"A"}],"events":[{"reason":"B"}],"conditions":[{"type":"A","status":"True","reason":"A"}],"conditions":[],"message":"a","message":null`,
 			`event=Normal/B/`},
-	}, func(t *testing.T, c decodeCase, mode hook.Decoding) {
+	}, func(t *testing.T, c decodeCase, mode codec.Decoding) {
 		for _, form := range controllerTypes {
-			t.Run(form.String(), func(t *testing.T) {
-				checkResponse(t, beside(form, c.response), hook.Wire{ControllerType: form, Decoding: mode}, c.want)
-			})
+			checkResponse(t, beside(form, c.response), codec.Wire{ControllerType: form, Decoding: mode}, c.want)
 		}
 	})
 }
@@ -87,18 +86,18 @@ func beside(form hook.ControllerType, fields string) string {
 	return `{"children":[],` + fields + `}`
 }
 
-func checkResponse(t *testing.T, response string, w hook.Wire, want string) {
+func checkResponse(t *testing.T, response string, w codec.Wire, want string) {
 	t.Helper()
-	resp := must.Get(hook.DecodeResponse([]byte(response), w)).In(t)
+	resp := must.Get(codec.DecodeSyncResponse([]byte(response), w)).In(t)
 	if got := formatResponse(resp); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
 func TestDecodeExtensionsMalformed(t *testing.T) {
-	known := []hook.Decoding{hook.Strict, hook.Loose}
-	strict := []hook.Decoding{hook.Strict}
-	upstream := []hook.Decoding{hook.StrictOptional}
+	known := []codec.Decoding{codec.Strict, codec.Loose}
+	strict := []codec.Decoding{codec.Strict}
+	upstream := []codec.Decoding{codec.StrictOptional}
 	long := strings.Repeat("R", 1025)
 	eachMode(t, []decodeCase{
 		{"message no text", known, `"message":{"a":1}`, `message: must be a string, is an object`},
@@ -127,11 +126,9 @@ func TestDecodeExtensionsMalformed(t *testing.T) {
 		{"message to upstream", upstream, `"message":"hi"`, `message: unknown field`},
 		{"events to upstream", upstream, `"events":[]`, `events: unknown field`},
 		{"conditions to upstream", upstream, `"conditions":[]`, `conditions: unknown field`},
-	}, func(t *testing.T, c decodeCase, mode hook.Decoding) {
+	}, func(t *testing.T, c decodeCase, mode codec.Decoding) {
 		for _, form := range controllerTypes {
-			t.Run(form.String(), func(t *testing.T) {
-				checkMalformed(t, beside(form, c.response), hook.Wire{ControllerType: form, Decoding: mode}, c.want)
-			})
+			checkMalformed(t, beside(form, c.response), codec.Wire{ControllerType: form, Decoding: mode}, c.want)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package hook
+package codec
 
 import (
 	"encoding/json"
@@ -7,17 +7,19 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// DecodeHandlerResponse decodes the response to a HandlerRequest. The result aliases
+// DecodeHandlerResponse decodes the response to a hook.HandlerRequest. The result aliases
 // data, which must not change afterwards.
 //
-// Unlike a Response, it may be empty: {} does nothing. An invalid response is a
-// *MalformedError. Any other error is the handler's own, from the response field error:
-// a *TerminalError if permanent, a *RetryAfterError with retryAfterSeconds. If there is
-// something to write beside it, it is HandlerResponse.Err instead.
-func DecodeHandlerResponse(data []byte, d Decoding) (*HandlerResponse, error) {
-	r := handlerResponseReader{reader: newReader(data, d), out: &HandlerResponse{}}
+// Unlike a hook.Response, it may be empty: {} does nothing. An invalid response is a
+// *hook.MalformedError. Any other error is the handler's own, from the response field error:
+// a *hook.TerminalError if permanent, a *hook.RetryAfterError with retryAfterSeconds. If there is
+// something to write beside it, it is hook.HandlerResponse.Err instead.
+func DecodeHandlerResponse(data []byte, d Decoding) (*hook.HandlerResponse, error) {
+	r := handlerResponseReader{reader: newReader(data, d), out: &hook.HandlerResponse{}}
 	if err := r.decode(); err != nil {
 		return nil, r.malformed(err)
 	}
@@ -35,7 +37,7 @@ func DecodeHandlerResponse(data []byte, d Decoding) (*HandlerResponse, error) {
 type handlerResponseReader struct {
 	*reader
 
-	out *HandlerResponse
+	out *hook.HandlerResponse
 	// failure is the response field error; nil for none.
 	failure *handlerFailure
 }
@@ -48,52 +50,51 @@ type handlerFailure struct {
 func (r *handlerResponseReader) decode() error {
 	fields := []field{
 		{"patch", optional(r.reader, &r.out.Patch, r.patch)},
-		{"status", r.raw(&r.out.Status)},
+		{"status", &r.out.Status},
 		{"apply", list(r.reader, &r.out.Apply, r.applied)},
 		{"delete", list(r.reader, &r.out.Delete, r.deletion)},
 	}
 	fields = append(fields, r.reportFields(&r.out.Events, &r.out.Conditions, &r.out.Message)...)
 	fields = append(fields,
-		field{"retryAfterSeconds", r.seconds(&r.out.RetryAfter)},
+		field{"retryAfterSeconds", &r.out.RetryAfter},
 		field{"error", optional(r.reader, &r.failure, r.errorField)},
 		field{"progress", r.progress},
 		field{"applicable", r.unless(&r.out.NotApplicable)},
 		field{"sideEffects", r.unless(&r.out.NoSideEffects)},
-		field{"finished", r.boolean(&r.out.Finished)},
+		field{"finished", &r.out.Finished},
 	)
 	if err := r.document(fields); err != nil {
 		return err
 	}
 	if len(r.unknown) > 0 && !r.hasKnownField {
-		return malformedAt(topLevelPath(r.unknown[0]),
-			"unknown field in a response without known fields%s; return {} to do nothing", suggestion(r.unknown[0], namesOf(fields)))
+		return r.errorAt(fieldPath(r.unknown[0]), "unknown field in a response without known fields%s; return {} to do nothing",
+			suggestion(r.unknown[0], fields))
 	}
 	return r.checkCombination()
 }
 
 // unless reads a boolean whose default is true as its opposite; null means true.
 func (r *handlerResponseReader) unless(into *bool) func() error {
-	return optional(r.reader, into, func() error {
-		value := false
-		err := r.boolean(&value)()
-		*into = !value
+	return func() error {
+		value, err := r.value("true or false", 't', 'f', 'n')
+		*into = value.Kind() == 'f'
 		return err
-	})
+	}
 }
 
 // progress reads the field progress, nil for null. It copies the value, which is kept longer than
 // the response.
 func (r *handlerResponseReader) progress() error {
-	if err := r.raw(&r.out.Progress)(); err != nil || r.out.Progress == nil {
+	if err := r.raw(&r.out.Progress); err != nil || r.out.Progress == nil {
 		return err
 	}
 	compact := jsontext.Value(slices.Clone(r.out.Progress))
 	if err := compact.Compact(jsontext.AllowDuplicateNames(true)); err != nil {
 		return err
 	}
-	if len(compact) > MaxProgress {
+	if len(compact) > hook.MaxProgress {
 		return r.errorAt("", "must not exceed %d bytes, has %d: Setpoint stores it in the object; keep more elsewhere",
-			MaxProgress, len(compact))
+			hook.MaxProgress, len(compact))
 	}
 	r.out.Progress = json.RawMessage(compact)
 	return nil
@@ -101,11 +102,7 @@ func (r *handlerResponseReader) progress() error {
 
 func (r *handlerResponseReader) errorField() error {
 	r.failure = &handlerFailure{}
-	err := r.fields(field{"message", r.text(&r.failure.message)}, field{"permanent", r.boolean(&r.failure.permanent)})
-	if err == nil && r.failure.message == "" {
-		return r.errorAt(".message", "required")
-	}
-	return err
+	return r.fields(field{"message", nonEmpty{&r.failure.message}}, field{"permanent", &r.failure.permanent})
 }
 
 // checkCombination rejects fields that exclude each other.
@@ -140,19 +137,13 @@ const notWithError = "not allowed with an error, beside which only patch, status
 // firstWrite returns the first field with an effect, apart from the next call, or "".
 func (r *handlerResponseReader) firstWrite() string {
 	a := r.out
-	for _, field := range []struct {
-		name  string
-		given bool
-	}{
-		{"patch", a.Patch != nil}, {"status", a.Status != nil}, {"apply", len(a.Apply) > 0}, {"delete", len(a.Delete) > 0},
-		{"events", len(a.Events) > 0}, {"conditions", len(a.Conditions) > 0}, {"message", a.Message != ""},
-		{"progress", a.Progress != nil}, {"finished", a.Finished},
-	} {
-		if field.given {
-			return field.name
-		}
-	}
-	return ""
+	fields := present(
+		given{"patch", a.Patch != nil}, given{"status", a.Status != nil},
+		given{"apply", len(a.Apply) > 0}, given{"delete", len(a.Delete) > 0},
+		given{"events", len(a.Events) > 0}, given{"conditions", len(a.Conditions) > 0}, given{"message", a.Message != ""},
+		given{"progress", a.Progress != nil}, given{"finished", a.Finished},
+	)
+	return append(fields, "")[0]
 }
 
 // maxErrorMessage limits the bytes kept of a handler's error message.
@@ -162,9 +153,9 @@ func (r *handlerResponseReader) handlerError() error {
 	err := errors.New(truncate(r.failure.message, maxErrorMessage))
 	switch {
 	case r.failure.permanent:
-		return &TerminalError{Err: err}
+		return &hook.TerminalError{Err: err}
 	case r.out.RetryAfter > 0:
-		return &RetryAfterError{After: r.out.RetryAfter, Err: err}
+		return &hook.RetryAfterError{After: r.out.RetryAfter, Err: err}
 	}
 	return err
 }
@@ -206,39 +197,35 @@ func (r *handlerResponseReader) metadataPatch(name []byte) error {
 
 // applied reads one object to apply: the bare object, or {"object": …, "unowned": …}. An
 // object with a top-level field object or unowned needs the second form.
-func (r *handlerResponseReader) applied() (AppliedObject, error) {
-	var a AppliedObject
+func (r *handlerResponseReader) applied(a *hook.AppliedObject) error {
 	var id identity
 	var wrapped bool
 	sibling := ""
-	start, err := r.openObject(func(name []byte) (err error) {
+	start, err := r.openObject(func(name []byte) error {
 		switch string(name) {
 		case "object":
 			wrapped = true
-			a.Object, err = r.object()
-			return err
+			return r.object(&a.Object)
 		case "unowned":
 			wrapped = true
-			return r.boolean(&a.Unowned)()
+			return r.boolean(&a.Unowned)
 		}
 		if sibling == "" {
 			sibling = string(name)
 		}
 		return r.identityMember(name, &id)
 	})
-	switch missing := id.missing(); {
+	switch {
 	case err != nil:
-		return a, err
+		return err
 	case wrapped:
-		return a, r.checkWrapped(a, sibling)
-	case missing != "":
-		return a, r.errorAt(missing, "required")
+		return r.checkWrapped(a, sibling)
 	}
 	a.Object = r.since(start)
-	return a, nil
+	return r.requireIdentity(id)
 }
 
-func (r *handlerResponseReader) checkWrapped(a AppliedObject, sibling string) error {
+func (r *handlerResponseReader) checkWrapped(a *hook.AppliedObject, sibling string) error {
 	switch {
 	case a.Object == nil:
 		return r.errorAt(".object", "required")
@@ -248,24 +235,16 @@ func (r *handlerResponseReader) checkWrapped(a AppliedObject, sibling string) er
 	return nil
 }
 
-func (r *handlerResponseReader) deletion() (Deletion, error) {
-	var d Deletion
+func (r *handlerResponseReader) deletion(d *hook.Deletion) error {
 	err := r.fields(
-		field{"apiVersion", r.text(&d.APIVersion)},
-		field{"kind", r.text(&d.Kind)},
-		field{"namespace", r.text(&d.Namespace)},
-		field{"name", r.text(&d.Name)},
-		field{"selector", r.text(&d.Selector)},
-		field{"evict", r.boolean(&d.Evict)},
+		field{"apiVersion", nonEmpty{&d.APIVersion}},
+		field{"kind", nonEmpty{&d.Kind}},
+		field{"namespace", &d.Namespace},
+		field{"name", &d.Name},
+		field{"selector", &d.Selector},
+		field{"evict", &d.Evict},
 	)
-	if err != nil {
-		return d, err
-	}
-	return d, r.checkDeletion(d)
-}
-
-func (r *handlerResponseReader) checkDeletion(d Deletion) error {
-	switch err := r.require(given{".apiVersion", d.APIVersion}, given{".kind", d.Kind}); {
+	switch {
 	case err != nil:
 		return err
 	case d.Name == "" && d.Selector == "":

@@ -1,4 +1,4 @@
-package hook_test
+package codec_test
 
 import (
 	"encoding/json"
@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/hook/codec"
 )
 
-// FuzzDecodeResponse checks results and errors against the documented guarantees, in all
+// FuzzDecodeSyncResponse checks results and errors against the documented guarantees, in all
 // wire forms.
-func FuzzDecodeResponse(f *testing.F) {
+func FuzzDecodeSyncResponse(f *testing.F) {
 	for _, seed := range []string{
 		``, `{}`, `null`, `{"children":[]}`, `{"children":[null]}`, `{"children":[` + pod + `,` + pod + `]}`,
 		`{"status":{"a":[1,"\ud800"]},"children":null,"resyncAfterSeconds":1e400,"finalized":true}`,
@@ -21,21 +22,34 @@ func FuzzDecodeResponse(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, mode := range modes {
-			for _, form := range controllerTypes {
-				wire := hook.Wire{ControllerType: form, Decoding: mode}
-				resp, err := hook.DecodeResponse(data, wire)
-				if err != nil {
-					checkRejected(t, resp == nil, err)
-					continue
-				}
-				checkAccepted(t, data, wire, resp)
-			}
+		for _, form := range controllerTypes {
+			checkDecoder(t, data, func(data []byte, mode codec.Decoding) (*hook.Response, error) {
+				return codec.DecodeSyncResponse(data, codec.Wire{ControllerType: form, Decoding: mode})
+			}, func(mode codec.Decoding, resp *hook.Response) {
+				checkAccepted(t, data, codec.Wire{ControllerType: form, Decoding: mode}, resp)
+			})
 		}
 	})
 }
 
-// FuzzDecodeCustomizeResponse is FuzzDecodeResponse for customize responses.
+// checkDecoder decodes data in all modes. Every error is a MalformedError without a response.
+func checkDecoder[R any](
+	t *testing.T, data []byte, decode func([]byte, codec.Decoding) (*R, error), accepted func(codec.Decoding, *R),
+) {
+	t.Helper()
+	for _, mode := range modes {
+		resp, err := decode(data, mode)
+		if err == nil {
+			accepted(mode, resp)
+			continue
+		}
+		if malformed, is := errors.AsType[*hook.MalformedError](err); resp != nil || !is || malformed.Err == nil {
+			t.Errorf("something beside the error %v", err)
+		}
+	}
+}
+
+// FuzzDecodeCustomizeResponse is FuzzDecodeSyncResponse for customize responses.
 func FuzzDecodeCustomizeResponse(f *testing.F) {
 	for _, seed := range []string{
 		``, `{}`, `null`, `{"relatedResources":[]}`, `{"relatedResources":null}`, `{"relatedResource":[]}`, `{"relatedResources":[null]}`,
@@ -45,18 +59,13 @@ func FuzzDecodeCustomizeResponse(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, mode := range modes {
-			resp, err := hook.DecodeCustomizeResponse(data, mode)
-			if err != nil {
-				checkRejected(t, resp == nil, err)
-				continue
-			}
+		checkDecoder(t, data, codec.DecodeCustomizeResponse, func(mode codec.Decoding, resp *hook.CustomizeResponse) {
 			checkAcceptedRules(t, data, mode, resp)
-		}
+		})
 	})
 }
 
-// FuzzDecodeHandlerResponse is FuzzDecodeResponse for handler responses.
+// FuzzDecodeHandlerResponse is FuzzDecodeSyncResponse for handler responses.
 func FuzzDecodeHandlerResponse(f *testing.F) {
 	for _, seed := range []string{
 		``, `{}`, `null`, `{"patch":{"spec":{"a":null},"metadata":{"labels":{"a":null}}}}`, `{"patch":{"metadata":{"name":"a"}}}`, `{"aply":[]}`,
@@ -68,29 +77,20 @@ func FuzzDecodeHandlerResponse(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, mode := range modes {
-			response, err := hook.DecodeHandlerResponse(data, mode)
-			if err != nil {
-				checkRejectedHandlerResponse(t, data, response == nil, err)
-				continue
+		checkDecoder(t, data, func(data []byte, mode codec.Decoding) (*hook.HandlerResponse, error) {
+			response, err := codec.DecodeHandlerResponse(data, mode)
+			if err == nil || hook.IsMalformed(err) {
+				return response, err
 			}
+			var top struct{ Error struct{ Message string } } // Any other error comes from the field error.
+			if json.Unmarshal(data, &top) != nil || response != nil || err.Error() == "" {
+				t.Errorf("an error of its own from %s: %v", data, err)
+			}
+			return &hook.HandlerResponse{}, nil
+		}, func(_ codec.Decoding, response *hook.HandlerResponse) {
 			checkAcceptedHandlerResponse(t, data, response)
-		}
+		})
 	})
-}
-
-// checkRejectedHandlerResponse checks that any error other than a MalformedError comes
-// from the field error.
-func checkRejectedHandlerResponse(t *testing.T, data []byte, silent bool, err error) {
-	t.Helper()
-	if _, malformed := errors.AsType[*hook.MalformedError](err); malformed {
-		checkRejected(t, silent, err)
-		return
-	}
-	var top struct{ Error struct{ Message string } }
-	if json.Unmarshal(data, &top) != nil || !silent || err.Error() == "" {
-		t.Errorf("an error of its own from %s: %v", data, err)
-	}
 }
 
 // checkAcceptedHandlerResponse compares a response with the result of encoding/json.
@@ -134,16 +134,8 @@ func checkAcceptedHandlerResponse(t *testing.T, data []byte, a *hook.HandlerResp
 	}
 }
 
-func checkRejected(t *testing.T, silent bool, err error) {
-	t.Helper()
-	var malformed *hook.MalformedError
-	if !silent || !errors.As(err, &malformed) || malformed.Err == nil {
-		t.Errorf("something beside the error %v", err)
-	}
-}
-
 // checkAccepted compares a response with the result of encoding/json.
-func checkAccepted(t *testing.T, data []byte, wire hook.Wire, resp *hook.Response) {
+func checkAccepted(t *testing.T, data []byte, wire codec.Wire, resp *hook.Response) {
 	t.Helper()
 	children := listIn(t, data, wire.Decoding, map[hook.ControllerType]string{hook.Composite: "children", hook.Decorator: "attachments"}[wire.ControllerType])
 	if len(children) != len(resp.Children) {
@@ -170,7 +162,7 @@ func checkAccepted(t *testing.T, data []byte, wire hook.Wire, resp *hook.Respons
 
 // listIn returns the response's list and fails if the decoder should have rejected its
 // absence.
-func listIn(t *testing.T, data []byte, mode hook.Decoding, field string) []json.RawMessage {
+func listIn(t *testing.T, data []byte, mode codec.Decoding, field string) []json.RawMessage {
 	t.Helper()
 	var top map[string]json.RawMessage
 	if err := json.Unmarshal(data, &top); err != nil {
@@ -180,7 +172,7 @@ func listIn(t *testing.T, data []byte, mode hook.Decoding, field string) []json.
 	if err := json.Unmarshal(orNull(top[field]), &items); err != nil {
 		t.Fatalf("accepted %s that is no list: %v", field, err)
 	}
-	if _, given := top[field]; !given && hasUnknownFields(top) && mode != hook.LooseOptional {
+	if _, given := top[field]; !given && hasUnknownFields(top) && mode != codec.LooseOptional {
 		t.Errorf("accepted a response without %s, but with a similar field, as empty: %s", field, data)
 	}
 	return items
@@ -198,7 +190,7 @@ func hasUnknownFields(top map[string]json.RawMessage) bool {
 	return false
 }
 
-func checkAcceptedRules(t *testing.T, data []byte, mode hook.Decoding, resp *hook.CustomizeResponse) {
+func checkAcceptedRules(t *testing.T, data []byte, mode codec.Decoding, resp *hook.CustomizeResponse) {
 	t.Helper()
 	if rules := listIn(t, data, mode, "relatedResources"); len(rules) != len(resp.Related) {
 		t.Errorf("%d rules, want %d", len(resp.Related), len(rules))
@@ -231,7 +223,7 @@ func orNull(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// FuzzDecodeReviewResponse is FuzzDecodeResponse for review responses: only the field
+// FuzzDecodeReviewResponse is FuzzDecodeSyncResponse for review responses: only the field
 // allowed allows a change.
 func FuzzDecodeReviewResponse(f *testing.F) {
 	for _, seed := range []string{
@@ -241,12 +233,7 @@ func FuzzDecodeReviewResponse(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, mode := range modes {
-			v, err := hook.DecodeReviewResponse(data, mode)
-			if err != nil {
-				checkRejected(t, v == nil, err)
-				continue
-			}
+		checkDecoder(t, data, codec.DecodeReviewResponse, func(_ codec.Decoding, v *hook.ReviewResponse) {
 			if v.Denial == nil && !strings.Contains(string(data), "true") {
 				t.Errorf("%q is allowed", data)
 			}
@@ -255,6 +242,6 @@ func FuzzDecodeReviewResponse(f *testing.F) {
 					t.Errorf("%q: %q is not JSON", data, raw)
 				}
 			}
-		}
+		})
 	})
 }
