@@ -43,7 +43,7 @@ func (r customizeReader) relatedRule(rule *hook.RelatedRule) error {
 // checkMisspelled rejects an unknown field that resembles a selector, if the rule would
 // otherwise select everything.
 func (r customizeReader) checkMisspelled(unknown []string, fields []field) error {
-	for _, name := range unknown[max(len(unknown)-1, 0):] {
+	for _, name := range unknown {
 		if hint := suggestion(name, fields); hint != "" {
 			return r.errorAt(fieldPath(name), "unknown field, and no other field limits the selection%s", hint)
 		}

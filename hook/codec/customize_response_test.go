@@ -86,6 +86,8 @@ func TestDecodeCustomizeResponseMalformed(t *testing.T) {
 		{"unknown field", known, rule(`"kind":"Pod"`), `relatedResources[1].kind: unknown field`},
 		{"misspelt selector", known, rule(`"labelSelecter":{}`), `relatedResources[1].labelSelecter: unknown field; did you mean "labelSelector"?`},
 		{"misspelt selector", loose, rule(`"labelSelecter":{}`), `relatedResources[1].labelSelecter: unknown field, and no other field limits the selection; did you mean "labelSelector"?`},
+		{"misspelt selector before a comment", loose, rule(`"labelSelecter":{},"comment":""`),
+			`relatedResources[1].labelSelecter: unknown field, and no other field limits the selection; did you mean "labelSelector"?`},
 		{"misspelt labels", known, rule(`"labelSelector":{"matchLabel":{}}`), `relatedResources[1].labelSelector.matchLabel: unknown field; did you mean "matchLabels"?`},
 		{"misspelt labels", loose, rule(`"labelSelector":{"matchLabel":{}}`),
 			`relatedResources[1].labelSelector.matchLabel: unknown field, and no other field limits the selection; did you mean "matchLabels"?`},
