@@ -99,16 +99,11 @@ var jsonPatchOperations = map[string]string{
 
 func (r *reviewResponseReader) jsonPatchOperation(op *string) error {
 	var path, from string
-	given := map[string]bool{}
+	texts, has := map[string]*string{"op": op, "path": &path, "from": &from}, map[string]bool{}
 	err := r.members(func(name []byte) error {
-		given[string(name)] = true
-		switch string(name) {
-		case "op":
-			return r.text(op)
-		case "path":
-			return r.text(&path)
-		case "from":
-			return r.text(&from)
+		has[string(name)] = true
+		if into := texts[string(name)]; into != nil {
+			return r.text(into)
 		}
 		return r.skip()
 	})
@@ -120,13 +115,13 @@ func (r *reviewResponseReader) jsonPatchOperation(op *string) error {
 		return r.errorAt(".op", "required")
 	case !known:
 		return r.errorAt(".op", "must be add, remove, replace, move, copy or test, is %q", shorten(*op))
-	case !given["path"]:
+	case !has["path"]:
 		return r.errorAt(".path", "required")
 	case path != "" && path[0] != '/':
 		return r.errorAt(".path", "%q: must be a JSON pointer, such as /metadata/labels", shorten(path))
 	case from != "" && from[0] != '/':
 		return r.errorAt(".from", "%q: must be a JSON pointer, such as /metadata/labels", shorten(from))
-	case !given[needed]:
+	case !has[needed]:
 		return r.errorAt("."+needed, "required for %s", *op)
 	}
 	return nil
@@ -148,7 +143,7 @@ func (r *reviewResponseReader) involvedObject(e *hook.ObjectEvent) error {
 // check rejects fields that contradict each other, such as a denial with a patch.
 func (r *reviewResponseReader) check() error {
 	r.setAudit()
-	changes := r.replacements()
+	changes := present(given{"object", r.out.Object != nil}, given{"patch", r.out.Patch != nil}, given{"jsonPatch", r.out.JSONPatch != nil})
 	switch {
 	case len(changes) > 1:
 		return malformedAt(changes[1], "not allowed with %s: set only one of them", changes[0])
@@ -180,9 +175,4 @@ func (r *reviewResponseReader) setAudit() {
 			r.out.AuditAnnotations[key] = *value
 		}
 	}
-}
-
-// replacements lists the fields that modify the object.
-func (r *reviewResponseReader) replacements() []string {
-	return present(given{"object", r.out.Object != nil}, given{"patch", r.out.Patch != nil}, given{"jsonPatch", r.out.JSONPatch != nil})
 }
