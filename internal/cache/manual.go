@@ -48,14 +48,17 @@ type Manual struct {
 // NewManual returns a cache with these contents.
 func NewManual(contents Contents) *Manual {
 	m := &Manual{Cache: New(nil, Options{}), contents: contents}
-	m.manual = m
+	m.startManual = m.start
 	return m
 }
 
 func (m *Manual) start(w *watch) {
 	m.opened = append(m.opened, w)
-	w.manual, w.stop = m, func() {
+	w.stop = func() {
 		m.opened = slices.DeleteFunc(m.opened, func(other *watch) bool { return other == w })
+	}
+	w.onWrite = func(v *View, o *object.Object, deleted bool) {
+		m.note(Write{Selection: w.selection, View: slices.Index(w.views, v), Object: o, Deleted: deleted})
 	}
 	if err := m.contents.Failing(w.selection.Resource); err != nil {
 		w.lastErr.Store(&err)
@@ -68,7 +71,7 @@ func (m *Manual) start(w *watch) {
 		}
 	}
 	if m.listed {
-		w.lists.Add(1)
+		w.cache.lists++
 	}
 	for _, write := range m.writes {
 		if w.isOf(write.Selection.Resource) {
@@ -92,7 +95,7 @@ func (w *watch) list() {
 	existing := slices.SortedFunc(maps.Values(w.cache.objects), object.CompareNames)
 	w.deliverMu.Lock()
 	defer w.deliverMu.Unlock()
-	w.lists.Add(1)
+	w.cache.lists++
 	for _, v := range w.views {
 		for _, o := range existing {
 			v.notify(Event{New: o})

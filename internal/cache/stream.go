@@ -10,25 +10,125 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/url"
+	"strconv"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
 	machinery "k8s.io/apimachinery/pkg/watch"
+	reflectors "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
+
+// Adapters between a watch and client-go's Reflector, which knows when to list, where to resume and how long to wait.
+
+// listItem is an object for the reflector, which needs only its name and version.
+type listItem struct{ *object.Object }
+
+// GetObjectKind is not used.
+func (i listItem) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject returns the item itself, since objects are immutable.
+func (i listItem) DeepCopyObject() runtime.Object { return i }
+
+// GetObjectMeta returns the metadata that the reflector needs.
+func (i listItem) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{Namespace: i.Namespace(), Name: i.Name(), ResourceVersion: i.ResourceVersion()}
+}
+
+// reflectorStore is the store that the reflector fills.
+type reflectorStore struct{ watch *watch }
+
+// Add handles an ADDED event.
+func (s reflectorStore) Add(obj any) error {
+	s.watch.apply(func(c *watchCache) []notification { return c.serverUpdated(obj.(listItem).Object) })
+	return nil
+}
+
+// Update handles a MODIFIED event.
+func (s reflectorStore) Update(obj any) error { return s.Add(obj) }
+
+// Delete handles a DELETED event.
+func (s reflectorStore) Delete(obj any) error {
+	s.watch.apply(func(c *watchCache) []notification { return c.serverDeleted(obj.(listItem).Object) })
+	return nil
+}
+
+var _ reflectors.ReflectorBookmarkStore = reflectorStore{}
+
+// Bookmark handles a BOOKMARK event.
+func (s reflectorStore) Bookmark(resourceVersion string) error {
+	version, err := parseVersion(resourceVersion)
+	if err == nil {
+		s.watch.apply(func(c *watchCache) []notification { c.advance(version); return nil })
+	}
+	return err
+}
+
+// Replace handles a complete list.
+func (s reflectorStore) Replace(items []any, resourceVersion string) error {
+	version, err := parseVersion(resourceVersion)
+	if err != nil {
+		return err
+	}
+	list := make([]*object.Object, len(items))
+	for i := range items {
+		list[i] = items[i].(listItem).Object
+	}
+	s.watch.replace(list, version)
+	return nil
+}
+
+// Resync does nothing: resyncs are those of the queue.
+func (s reflectorStore) Resync() error { return nil }
+
+func parseVersion(text string) (uint64, error) {
+	version, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("resource version %q is no integer", text)
+	}
+	return version, nil
+}
+
+// reflectorClock is the real clock, except that it waits for the delay of the connection, or until ctx ends. The
+// reflector waits only between attempts, and ignores its context when a watch is refused.
+type reflectorClock struct {
+	clock.RealClock
+	ctx        context.Context //nolint:containedctx // The interface of clocks passes no context.
+	connection *connection
+}
+
+// After returns a channel that receives when the next attempt is due, or when ctx ends.
+func (c reflectorClock) After(time.Duration) <-chan time.Time {
+	passed := make(chan time.Time, 1)
+	waiting, cancel := context.WithTimeout(c.ctx, c.connection.nextDelay())
+	context.AfterFunc(waiting, func() {
+		cancel()
+		passed <- time.Now()
+	})
+	return passed
+}
 
 // readAhead is the number of events that are parsed ahead of the cache.
 const readAhead = 16
 
 // stream reads the events of an open watch.
 type stream struct {
-	listWatcher *listWatcher
-	body        io.ReadCloser
-	frames      *frameReader
-	events      chan machinery.Event
-	cancel      context.CancelFunc
+	watch *watch
+	// parse parses an object, and fail reports an error.
+	parse  func([]byte) (*object.Object, error)
+	fail   func(context.Context, error)
+	body   io.ReadCloser
+	frames *frameReader
+	events chan machinery.Event
+	cancel context.CancelFunc
 	// listing is set until the streamed list is complete.
 	listing bool
 }
@@ -47,7 +147,7 @@ func (s *stream) run(ctx context.Context) {
 	for {
 		event, err := s.next()
 		if ctx.Err() != nil || errors.Is(err, errEnded) && !s.listing {
-			s.listWatcher.watch.options.Log.Debug("watch ended", "selection", s.listWatcher.watch.selection.String(), "error", err)
+			s.watch.options.Log.Debug("watch ended", "selection", s.watch.selection.String(), "error", err)
 			return
 		}
 		if err != nil {
@@ -81,7 +181,7 @@ func (s *stream) next() (machinery.Event, error) {
 	case machinery.Error:
 		return machinery.Event{}, statusError(data)
 	}
-	o, err := s.listWatcher.parse(data)
+	o, err := s.parse(data)
 	if err != nil {
 		return machinery.Event{}, fmt.Errorf("read %s event: %w", kind, err)
 	}
@@ -96,7 +196,7 @@ func (s *stream) bookmark(data []byte) (machinery.Event, error) {
 	}
 	if s.listing && mark.Annotations[metav1.InitialEventsAnnotationKey] == "true" {
 		s.listing = false
-		s.listWatcher.watch.report(nil)
+		s.watch.report(nil)
 	}
 	return machinery.Event{Type: machinery.Bookmark, Object: mark}, nil
 }
@@ -112,7 +212,7 @@ func statusError(data []byte) error {
 // errorEvent returns the event that reports an error to the reflector.
 func (s *stream) errorEvent(ctx context.Context, err error) machinery.Event {
 	if !s.listing || reportsStream(err) {
-		s.listWatcher.fail(ctx, err)
+		s.fail(ctx, err)
 	}
 	var known apierrors.APIStatus
 	if !errors.As(err, &known) {
@@ -120,6 +220,12 @@ func (s *stream) errorEvent(ctx context.Context, err error) machinery.Event {
 	}
 	status := known.Status()
 	return machinery.Event{Type: machinery.Error, Object: &status}
+}
+
+// reportsStream reports whether the error of a streamed list is the one to report: the reflector retries it, or it took
+// long. After any other error the reflector requests an ordinary list, whose error is the one to report.
+func reportsStream(err error) bool {
+	return utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err) || errors.Is(err, errIdle)
 }
 
 const (

@@ -26,6 +26,8 @@ type watchCache struct {
 	objects map[key]*object.Object
 	index   index
 	bytes   int
+	// lists counts complete lists.
+	lists int
 	// serverFiltered is set for field selectors, which only the API server evaluates. Then
 	// writes add no objects, and a DELETED event counts even if a later write is known.
 	serverFiltered bool
@@ -250,6 +252,7 @@ func (c *watchCache) all() []*object.Object {
 }
 
 func (c *watchCache) replace(list []*object.Object, version uint64) []notification {
+	c.lists++
 	slices.SortFunc(list, object.CompareNames)
 	if version < c.latestVersion {
 		return c.reset(list, version)
@@ -271,7 +274,7 @@ func (c *watchCache) replace(list []*object.Object, version uint64) []notificati
 // storage of the API server was restored, so that all known versions are void.
 func (c *watchCache) reset(list []*object.Object, version uint64) []notification {
 	before, empty := c.objects, newWatchCache()
-	empty.serverFiltered, empty.perObject, empty.latestVersion = c.serverFiltered, c.perObject, version
+	empty.lists, empty.serverFiltered, empty.perObject, empty.latestVersion = c.lists, c.serverFiltered, c.perObject, version
 	*c = empty
 	notifications := make([]notification, 0, len(list))
 	for _, o := range list {
