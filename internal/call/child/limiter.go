@@ -134,7 +134,7 @@ func count(of map[string]int, owner string, n int) {
 }
 
 // wants reports whether a child of an owner should make room after a call.
-func (l *Limiter) wants(one *child, owner string) bool {
+func (l *Limiter) wants(one *worker, owner string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	makesRoom := l.waiting[owner] > 0 || len(l.waiting) > 0 && l.total >= l.limit
@@ -146,7 +146,7 @@ func (l *Limiter) endIdle(owner string) {
 	l.mu.Lock()
 	full := l.total >= l.limit && l.used[owner] < l.share(owner)
 	l.mu.Unlock()
-	var oldest *child
+	var oldest *worker
 	var pool *Pool
 	var since time.Time
 	for _, p := range l.all() {
@@ -163,7 +163,7 @@ func (l *Limiter) endIdle(owner string) {
 }
 
 // oldestIdle returns the least recently used idle child if it has lived long enough.
-func (p *Pool) oldestIdle() (one *child, since time.Time) {
+func (p *Pool) oldestIdle() (one *worker, since time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.idle) == 0 || time.Since(p.idle[0].started) < minLife {

@@ -107,7 +107,7 @@ func newPool(t testing.TB, change func(*child.Config)) *child.Pool {
 	if c.Limiter == nil {
 		c.Limiter = child.NewLimiter(0)
 	}
-	p := child.New(c)
+	p := child.NewPool(c)
 	t.Cleanup(p.Close)
 	return p
 }

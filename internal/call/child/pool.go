@@ -22,8 +22,6 @@ const (
 	beginBytes = 4 << 20
 	// idleTimeout is how long a child without calls is kept.
 	idleTimeout = 30 * time.Second
-	// endGrace is how long a child may take to exit when its input ends.
-	endGrace = time.Second
 )
 
 // Pool has the children of one program of one controller.
@@ -42,10 +40,10 @@ type Pool struct {
 	starting atomic.Int32
 
 	mu   sync.Mutex
-	idle []*child // The most recently used is last.
+	idle []*worker // The most recently used is last.
 	// waiting are the calls that wait for a child in use, in order.
-	waiting []chan *child
-	live    map[*child]struct{}
+	waiting []chan *worker
+	live    map[*worker]struct{}
 	backoff backoff
 	// generation counts restarts.
 	generation int
@@ -55,10 +53,10 @@ type Pool struct {
 	exiting sync.WaitGroup
 }
 
-// New returns a pool without children.
-func New(c Config) *Pool {
+// NewPool returns a pool without children.
+func NewPool(c Config) *Pool {
 	c.StartAfter, c.Owner = cmp.Or(c.StartAfter, defaultStartAfter), cmp.Or(c.Owner, c.Controller)
-	p := &Pool{config: c, turns: make(chan struct{}, c.Limiter.each), slow: newSlowCalls(c.Limiter.each), live: map[*child]struct{}{}}
+	p := &Pool{config: c, turns: make(chan struct{}, c.Limiter.each), slow: newSlowCalls(c.Limiter.each), live: map[*worker]struct{}{}}
 	p.ctx, p.close = context.WithCancel(context.Background())
 	c.Limiter.add(p)
 	return p
@@ -114,7 +112,7 @@ func (p *Pool) Do(ctx context.Context, c Call, exchange func(*Conn) error) error
 }
 
 // take returns a child that nothing else uses, or starts one.
-func (p *Pool) take(ctx context.Context) (*child, error) {
+func (p *Pool) take(ctx context.Context) (*worker, error) {
 	if one := p.takeIdle(); one != nil {
 		return one, nil
 	}
@@ -143,7 +141,7 @@ func (p *Pool) take(ctx context.Context) (*child, error) {
 
 // takeIdle returns the most recently used child that still runs, so that the others reach their
 // idle timeout.
-func (p *Pool) takeIdle() *child {
+func (p *Pool) takeIdle() *worker {
 	for {
 		p.mu.Lock()
 		if len(p.idle) == 0 {
@@ -162,7 +160,7 @@ func (p *Pool) takeIdle() *child {
 }
 
 // isUsable kills a child that is not.
-func (p *Pool) isUsable(one *child) bool {
+func (p *Pool) isUsable(one *worker) bool {
 	err := one.check()
 	if err == nil {
 		return true
@@ -174,7 +172,7 @@ func (p *Pool) isUsable(one *child) bool {
 	return false
 }
 
-func (p *Pool) takeAllIdle() []*child {
+func (p *Pool) takeAllIdle() []*worker {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := p.idle
@@ -189,7 +187,7 @@ func (p *Pool) hasIdle() bool {
 }
 
 // giveBack hands a child to the next call, makes it idle, or ends it.
-func (p *Pool) giveBack(one *child, err error) {
+func (p *Pool) giveBack(one *worker, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.backoff.record(err, one.calls)
@@ -209,7 +207,7 @@ func (p *Pool) giveBack(one *child, err error) {
 }
 
 // endIdle ends a child unless a call uses it.
-func (p *Pool) endIdle(one *child) {
+func (p *Pool) endIdle(one *worker) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at := slices.Index(p.idle, one)
@@ -221,7 +219,7 @@ func (p *Pool) endIdle(one *child) {
 }
 
 // start starts a child in a slot of the limiter.
-func (p *Pool) start(ctx context.Context) (*child, error) {
+func (p *Pool) start(ctx context.Context) (*worker, error) {
 	p.starting.Add(1)
 	defer p.starting.Add(-1)
 	one, err := p.launch()
@@ -246,11 +244,11 @@ func (p *Pool) start(ctx context.Context) (*child, error) {
 }
 
 // launch starts a process and follows it until it is gone.
-func (p *Pool) launch() (*child, error) {
+func (p *Pool) launch() (*worker, error) {
 	p.mu.Lock()
 	generation := p.generation
 	p.mu.Unlock()
-	one, err := startChild(&p.config, &p.budget)
+	one, err := startWorker(&p.config, &p.budget)
 	if err != nil {
 		return nil, err
 	}
@@ -261,7 +259,7 @@ func (p *Pool) launch() (*child, error) {
 	p.mu.Unlock()
 	p.exiting.Go(func() {
 		<-one.run.Exited()
-		one.closePipes()
+		one.conn.Close()
 		p.mu.Lock()
 		delete(p.live, one)
 		p.cpu += one.run.CPU()
@@ -285,7 +283,7 @@ func (p *Pool) Restart() {
 
 // awaitReturned waits for a child that another call uses; nil if no other call does, or none has returned one in
 // time, so that this call needs a child of its own.
-func (p *Pool) awaitReturned(ctx context.Context) *child {
+func (p *Pool) awaitReturned(ctx context.Context) *worker {
 	returned := p.enqueue()
 	if returned == nil {
 		return nil
@@ -293,7 +291,7 @@ func (p *Pool) awaitReturned(ctx context.Context) *child {
 	timer := time.NewTimer(p.config.StartAfter)
 	defer timer.Stop()
 	for {
-		var one *child
+		var one *worker
 		select {
 		case one = <-returned:
 		case <-timer.C:
@@ -313,20 +311,20 @@ func (p *Pool) awaitReturned(ctx context.Context) *child {
 }
 
 // enqueue returns where a child is handed over, or nil.
-func (p *Pool) enqueue() chan *child {
+func (p *Pool) enqueue() chan *worker {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	const self = 1
 	if others := len(p.turns) - len(p.waiting) - self; others <= 0 || len(p.idle) > 0 {
 		return nil
 	}
-	returned := make(chan *child, 1)
+	returned := make(chan *worker, 1)
 	p.waiting = append(p.waiting, returned)
 	return returned
 }
 
 // dequeue ends a wait. It returns what was handed over in the meantime.
-func (p *Pool) dequeue(returned chan *child) *child {
+func (p *Pool) dequeue(returned chan *worker) *worker {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if at := slices.Index(p.waiting, returned); at >= 0 {
@@ -337,7 +335,7 @@ func (p *Pool) dequeue(returned chan *child) *child {
 }
 
 // handOver gives a child to the call that has waited for longest, or nil to let it start one. The caller has locked the pool.
-func (p *Pool) handOver(one *child) bool {
+func (p *Pool) handOver(one *worker) bool {
 	if len(p.waiting) == 0 {
 		return false
 	}

@@ -58,7 +58,7 @@ func (c *Compiler) Compile(ctx context.Context, s call.Script) (call.Program, er
 		limiter = c.ReviewLimiter
 	}
 	load := encode(script.Load{Language: s.Language, Entry: s.Entry, Sources: s.Sources, Timeout: loadTimeout})
-	p.pool = child.New(child.Config{
+	p.pool = child.NewPool(child.Config{
 		Controller: s.Controller, Owner: s.Owner, Limiter: limiter, Log: child.LogTo(c.Log, s.Controller),
 		// What the engine itself writes to its standard error is a part of errors.
 		QuietStderr:  true,

@@ -66,7 +66,7 @@ func (o *Opener) Open(c call.Command) (call.Transport, error) {
 	if c.Reviews {
 		limiter = o.ReviewLimiter
 	}
-	p.pool = child.New(child.Config{
+	p.pool = child.NewPool(child.Config{
 		Controller: c.Controller, Owner: c.Owner, Limiter: limiter, Log: child.LogTo(o.Log, c.Controller),
 		Command: process.Command{Args: append([]string{file}, c.Args[1:]...), Dir: dir, Reaper: o.reaper, KillDetached: true},
 		Check: func() error { // A link may lead elsewhere by now.

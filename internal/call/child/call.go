@@ -9,6 +9,27 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
+// Call is a call's limits.
+type Call struct {
+	// Object is what the call is about, for log lines.
+	Object []byte
+	// Print gets the lines that are logged until the next call of the child begins; nil for none.
+	Print func(line string)
+	// Timeout is how long the exchange may take, and how long it may wait for a child before; at least
+	// 10 s, since children have to start.
+	Timeout time.Duration
+	// MaxBytes limits what the child writes.
+	MaxBytes int64
+}
+
+// leastWait is how long a call waits at least.
+const leastWait = 10 * time.Second
+
+func (c *Call) wait() time.Duration { return max(c.Timeout, leastWait) }
+
+// Longest is how long a call takes at most.
+func (c *Call) Longest() time.Duration { return c.wait() + c.Timeout }
+
 var errClosed = errors.New("the hook is no longer in use")
 
 // StartError means that a child could not be started.
