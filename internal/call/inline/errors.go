@@ -54,26 +54,6 @@ func (e *Error) Fault() *failure.Fault {
 	return &failure.Fault{Kind: failure.HookFailed, Place: e.Place, Line: e.Line}
 }
 
-// Wrap implements call.Transport.
-func (f *function) Wrap(hookType call.HookType, err error) error {
-	wrapped := &Error{Function: f.name, Err: err}
-	if f.name == defaultFunction(hookType) {
-		wrapped.Function = ""
-	}
-	if thrown, is := errors.AsType[*script.Error](err); is {
-		wrapped.Place, wrapped.Line = f.placeOf(thrown), f.lineOf(thrown)
-	}
-	return wrapped
-}
-
-// defaultFunction is the function of a hook whose spec names none.
-func defaultFunction(t call.HookType) string {
-	if t == call.Admit {
-		return "review"
-	}
-	return string(t)
-}
-
 // placeOf returns where the code failed.
 func (p *program) placeOf(e *script.Error) string {
 	if p.place == nil || e.File == "" {

@@ -126,3 +126,23 @@ func (f *function) explain(err error, limits call.Limits) error {
 	}
 	return err
 }
+
+// Wrap implements call.Transport.
+func (f *function) Wrap(hookType call.HookType, err error) error {
+	wrapped := &Error{Function: f.name, Err: err}
+	if f.name == defaultFunction(hookType) {
+		wrapped.Function = ""
+	}
+	if thrown, is := errors.AsType[*script.Error](err); is {
+		wrapped.Place, wrapped.Line = f.placeOf(thrown), f.lineOf(thrown)
+	}
+	return wrapped
+}
+
+// defaultFunction is the function of a hook whose spec names none.
+func defaultFunction(t call.HookType) string {
+	if t == call.Admit {
+		return "review"
+	}
+	return string(t)
+}
