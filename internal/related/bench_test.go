@@ -96,7 +96,7 @@ func BenchmarkUnrelatedEvent(b *testing.B) {
 	one := t.view.Get("a", "one")
 	b.ReportAllocs()
 	for b.Loop() {
-		t.changed(cache.Event{Old: one, New: one}, (*rule).objectChanged)
+		t.changed(cache.Event{Old: one, New: one}, (*sharedRule).objectChanged)
 	}
 }
 

@@ -70,40 +70,6 @@ type indexKey struct {
 	label     object.Label
 }
 
-// index finds the rules that may select an object.
-type index map[indexKey][]*rule
-
-func (x index) add(r *rule, where []indexKey) {
-	for _, p := range where {
-		x[p] = append(x[p], r)
-	}
-}
-
-func (x index) remove(r *rule, where []indexKey) {
-	for _, p := range where {
-		x[p] = slices.DeleteFunc(x[p], func(other *rule) bool { return other == r })
-		if len(x[p]) == 0 {
-			delete(x, p)
-		}
-	}
-}
-
-// of yields each rule that may select the object once.
-func (x index) of(o *object.Object) iter.Seq[*rule] {
-	return func(yield func(*rule) bool) {
-		if o == nil {
-			return
-		}
-		for p := range indexKeysOf(o) {
-			for _, r := range x[p] {
-				if !yield(r) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // indexKeysOf yields the keys of rules that may select an object.
 func indexKeysOf(o *object.Object) iter.Seq[indexKey] {
 	return func(yield func(indexKey) bool) {
@@ -122,8 +88,8 @@ func indexKeysOf(o *object.Object) iter.Seq[indexKey] {
 }
 
 // selectorKeys returns keys with the labels that a selector requires.
-func selectorKeys(namespace string, of labels.Selector) []indexKey {
-	required := selector.RequiredLabels(of)
+func selectorKeys(namespace string, by labels.Selector) []indexKey {
+	required := selector.RequiredLabels(by)
 	if required == nil {
 		return []indexKey{{namespace: namespace}}
 	}

@@ -47,7 +47,7 @@ func CheckReads(ctx context.Context, by Access, user string, reads []Read) error
 // Select returns those of some objects that the rules of a parent select. Its errors are those of Set.
 func (r *Registry) Select(ctx context.Context, parent queue.Key, rules []hook.RelatedRule, all []*object.Object) ([]*object.Object,
 	error) {
-	patterns, err := r.validate(ctx, parent.Namespace, rules)
+	patterns, err := r.patterns(ctx, parent, rules)
 	namespaces := map[string]labels.Labels{}
 	for _, o := range all {
 		if o.GroupKind() == object.Namespaces.GroupKind() {
@@ -65,7 +65,7 @@ func (r *Registry) Select(ctx context.Context, parent queue.Key, rules []hook.Re
 
 // ReadsOf returns what rules would read if a parent had them. Its errors are those of Set.
 func (r *Registry) ReadsOf(ctx context.Context, parent queue.Key, rules []hook.RelatedRule) ([]Read, error) {
-	patterns, err := r.validate(ctx, parent.Namespace, rules)
+	patterns, err := r.patterns(ctx, parent, rules)
 	return lists.FlatMap(patterns, func(p pattern) []Read { return p.reads() }), err
 }
 
@@ -74,7 +74,7 @@ func (r *Registry) Reads(parent queue.Key) []Read {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if a := r.parents[parent]; a != nil {
-		return lists.FlatMap(a.rules, (*rule).reads)
+		return lists.FlatMap(a.rules, (*sharedRule).reads)
 	}
 	return nil
 }

@@ -226,7 +226,7 @@ func TestWatchesEndWithTheirRules(t *testing.T) {
 	d.Drop(keyFrom("r"))
 	d.fireTimers()
 	d.expectOpen()
-	if len(d.rules)+len(d.ruleSets)+len(d.kinds)+len(d.watches)+len(d.parents) > 0 {
+	if len(d.rules)+len(d.ruleSets)+len(d.watches)+len(d.parents) > 0 {
 		t.Error("something is remembered of parents that are gone")
 	}
 }

@@ -39,33 +39,36 @@ func (e *RuleError) Error() string {
 
 func (e *RuleError) Unwrap() error { return e.Err }
 
-// validate returns the patterns of a parent's rules, or the first fault.
-func (r *Registry) validate(ctx context.Context, namespace string, rules []hook.RelatedRule) ([]pattern, error) {
+// resolver finds the resource of a kind.
+type resolver func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
+
+// patterns returns those of the rules of a parent in a namespace, or the first fault.
+func (s Scope) patterns(ctx context.Context, rules []hook.RelatedRule, namespace string, find resolver) ([]pattern, error) {
 	if err := checkLimits(rules); err != nil {
 		return nil, err
 	}
 	var patterns []pattern
 	for i, rule := range rules {
-		one, fault := r.patternOf(ctx, rule, namespace)
+		one, fault := s.patternOf(ctx, rule, namespace, find)
 		if fault != nil {
 			fault.Path = pathOf(i, fault.Path)
 			return nil, fault
 		}
-		patterns = append(patterns, r.options.Scope.perNamespace(one)...)
+		patterns = append(patterns, s.perNamespace(one)...)
 	}
 	return patterns, nil
 }
 
 // patternOf returns the pattern of a rule, or its first fault with the path below the rule.
-func (r *Registry) patternOf(ctx context.Context, rule hook.RelatedRule, namespace string) (pattern, *RuleError) {
+func (s Scope) patternOf(ctx context.Context, rule hook.RelatedRule, namespace string, find resolver) (pattern, *RuleError) {
 	if fault := validateRule(rule); fault != nil {
 		return pattern{}, fault
 	}
-	resource, err := r.resolve(ctx, rule)
+	resource, err := find(ctx, rule.APIVersion, rule.Resource)
 	if err != nil {
 		return pattern{}, &RuleError{Path: "resource", Problem: "find " + rule.Resource, Err: err}
 	}
-	return r.options.Scope.newPattern(rule, resource, namespace)
+	return s.newPattern(rule, resource, namespace)
 }
 
 func faultOf(field, problem string) *RuleError { return &RuleError{Path: field, Problem: problem} }
@@ -179,17 +182,6 @@ func normalizeNames(requested []string) []string {
 	names := slices.DeleteFunc(slices.Clone(requested), func(name string) bool { return name == "" })
 	slices.Sort(names)
 	return slices.Compact(names)
-}
-
-// resolve finds the resource of a rule. It does not call Resolve while the kind has a watch that works.
-func (r *Registry) resolve(ctx context.Context, rule hook.RelatedRule) (object.Resource, error) {
-	r.mu.Lock()
-	used := r.kinds[kindName{rule.APIVersion, rule.Resource}]
-	r.mu.Unlock()
-	if used != nil {
-		return used.resource, nil
-	}
-	return r.options.Resolve(ctx, rule.APIVersion, rule.Resource)
 }
 
 // PollInterval is how often the lists of related objects are looked at outside of runs.

@@ -13,22 +13,9 @@ import (
 // of the whole kind, which is cheaper for both sides.
 const maxNarrowWatches = 8
 
-// kindName is how a rule names a kind.
-type kindName struct{ apiVersion, plural string }
-
-func nameOf(resource object.Resource) kindName {
-	return kindName{resource.APIVersion(), resource.Plural}
-}
-
-// usedKind is a kind and the number of its rules.
-type usedKind struct {
-	resource object.Resource
-	rules    int
-}
-
 // openWatches opens the watches of a rule: narrow ones, or that of the whole kind if there are too many. They do not
 // change: a rule that changed watches might miss an object for a moment, and a hook might respond by deleting a child.
-func (r *Registry) openWatches(one *rule) {
+func (r *Registry) openWatches(one *sharedRule) {
 	if one.namespaceLabels != nil {
 		one.namespaceWatch = r.acquire(namespaceSelection, one)
 	}
@@ -39,11 +26,11 @@ func (r *Registry) openWatches(one *rule) {
 	for _, selection := range selections {
 		one.watches = append(one.watches, r.acquire(selection, one))
 	}
-	r.fillSynced(map[*rule]struct{}{one: {}})
+	r.fillSynced(map[*sharedRule]struct{}{one: {}})
 }
 
 // wholeKind selects all objects that a rule may select. A controller that is limited to namespaces may not read others.
-func (r *Registry) wholeKind(one *rule) cache.Selection {
+func (r *Registry) wholeKind(one *sharedRule) cache.Selection {
 	selection := cache.Selection{Resource: one.resource, Managed: r.options.Managed}
 	if len(r.options.Scope.Namespaces) > 0 {
 		selection.Namespace = one.namespace
@@ -69,9 +56,9 @@ func (r *Registry) countNarrow(whole cache.Selection, added []cache.Selection) i
 
 // fillSynced collects the objects of rules whose watches have all synced, with one pass over each
 // watch. From then on, events update them.
-func (r *Registry) fillSynced(rules map[*rule]struct{}) {
+func (r *Registry) fillSynced(rules map[*sharedRule]struct{}) {
 	synced := maps.Clone(rules)
-	maps.DeleteFunc(synced, func(one *rule, _ struct{}) bool { return one.listed || len(one.pendingWatches()) > 0 })
+	maps.DeleteFunc(synced, func(one *sharedRule, _ struct{}) bool { return one.listed || len(one.pendingWatches()) > 0 })
 	r.eventID++
 	indexes := map[*sharedWatch]index{}
 	for one := range synced {
@@ -106,7 +93,7 @@ func (x index) deliver(o *object.Object) {
 	}
 }
 
-func (r *rule) fetch(t *sharedWatch) {
+func (r *sharedRule) fetch(t *sharedWatch) {
 	for _, name := range r.names {
 		if o := t.view.Get(r.namespace, name); o != nil {
 			r.objects = append(r.objects, o)
@@ -124,7 +111,7 @@ type sharedWatch struct {
 	synced      bool
 	reportedErr string
 	// rules are the rules that use the watch.
-	rules map[*rule]struct{}
+	rules map[*sharedRule]struct{}
 	// index has the rules that have listed its objects.
 	index index
 	// cancelExpiry stops the timer of an unused watch.
@@ -132,7 +119,7 @@ type sharedWatch struct {
 	closed       chan struct{}
 }
 
-func (r *Registry) acquire(selection cache.Selection, user *rule) *sharedWatch {
+func (r *Registry) acquire(selection cache.Selection, user *sharedRule) *sharedWatch {
 	selection.Managed = r.options.Managed && selection != namespaceSelection
 	t := r.watches[selection]
 	if t == nil {
@@ -148,15 +135,15 @@ func (r *Registry) openWatch(selection cache.Selection) *sharedWatch {
 	t := &sharedWatch{
 		registry:     r,
 		selection:    selection,
-		rules:        map[*rule]struct{}{},
+		rules:        map[*sharedRule]struct{}{},
 		index:        index{},
 		cancelExpiry: func() bool { return true },
 		closed:       make(chan struct{}),
 	}
 	r.watches[selection] = t
-	handle := (*rule).objectChanged
+	handle := (*sharedRule).objectChanged
 	if selection == namespaceSelection {
-		handle = (*rule).namespaceChanged
+		handle = (*sharedRule).namespaceChanged
 	}
 	t.view = r.options.Store.Watch(selection, func(e cache.Event) { t.changed(e, handle) })
 	if t.view.Synced() {
@@ -205,7 +192,7 @@ func (t *sharedWatch) checkError() {
 }
 
 // release removes a rule. An unused watch is closed after a while, because a hook may need it again.
-func (t *sharedWatch) release(user *rule) {
+func (t *sharedWatch) release(user *sharedRule) {
 	delete(t.rules, user)
 	if len(t.rules) == 0 {
 		t.cancelExpiry = t.registry.after(idleTimeout, t.expire)
@@ -230,7 +217,7 @@ func (t *sharedWatch) close() {
 
 // changed passes an event to the rules. It reads the object from the view, because the rules may
 // have objects that are newer than the event.
-func (t *sharedWatch) changed(e cache.Event, handle func(*rule, change)) {
+func (t *sharedWatch) changed(e cache.Event, handle func(*sharedRule, change)) {
 	r := t.registry
 	r.mu.Lock()
 	defer r.mu.Unlock()
