@@ -2,7 +2,6 @@ package object
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -64,8 +63,6 @@ func (e *FieldError) Error() string {
 }
 
 func (e *FieldError) Unwrap() error { return e.Err }
-
-var errTrailingData = errors.New("more than one JSON value")
 
 // withFieldPath adds the field path to an error without a position.
 func withFieldPath(dec *jsontext.Decoder, err error) error {
@@ -282,11 +279,6 @@ func (p *parser) integer(into *int64) error {
 	return nil
 }
 
-func kindName(kind jsontext.Kind) string {
-	names := map[jsontext.Kind]string{'{': "an object", '[': "a list", '"': "a string", '0': "a number"}
-	return cmp.Or(names[kind], kind.String())
-}
-
 // seed makes digests differ between processes; they are never stored.
 var seed = maphash.MakeSeed()
 
@@ -353,8 +345,8 @@ func (p *parser) intent(o *Object) uint64 {
 func DigestOf(data []byte) uint64 { return maphash.Bytes(seed, data) }
 
 // memberExtent returns the span of a member with its comma and white space. No member starts at the beginning of data.
-func memberExtent(data []byte, member span) span {
-	head, tail := bytes.TrimRight(data[:member.from], " \t\r\n"), bytes.TrimLeft(data[member.to:], " \t\r\n")
+func memberExtent(data []byte, at span) span {
+	head, tail := bytes.TrimRight(data[:at.from], " \t\r\n"), bytes.TrimLeft(data[at.to:], " \t\r\n")
 	switch {
 	case bytes.HasSuffix(head, []byte(",")):
 		head = head[:len(head)-1]
@@ -458,16 +450,3 @@ func (p *parser) managedFields() []byte {
 
 // managedTail is the size of the length after the managedFields.
 const managedTail = 4
-
-// JSONWithManagedFields returns the JSON including metadata.managedFields, if they are kept.
-func (o *Object) JSONWithManagedFields() []byte {
-	if !o.managed {
-		return o.JSON()
-	}
-	all := o.raw[:cap(o.raw)]
-	end := len(all) - managedTail
-	value := all[end-int(binary.BigEndian.Uint32(all[end:])) : end]
-	member, _ := find(o.raw, "metadata") // It contained them.
-	metadata := appendMember(o.raw[member.value.from:member.value.to], "managedFields", value)
-	return concat(o.raw[:member.value.from], metadata, o.raw[member.value.to:])
-}
