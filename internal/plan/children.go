@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -71,21 +69,6 @@ func (f *Planner) manages(o *object.Object) bool {
 	// A revision that Setpoint stores is no child, even if the controller has children of the kind.
 	isRevision := o.GroupKind() == ControllerRevisions.GroupKind() && o.Labels().Has(ParentUIDLabel)
 	return !isRevision && Annotation(o, DecoratorMark) == "" && Annotation(o, MetacontrollerDecoratorMark) == ""
-}
-
-// OwnerReferenceTo returns a reference to the controlling owner.
-func OwnerReferenceTo(parent *object.Object) metav1.OwnerReference {
-	return metav1.OwnerReference{
-		APIVersion: parent.APIVersion(), Kind: parent.Kind(), Name: parent.Name(), UID: types.UID(parent.UID()),
-		Controller: new(true), BlockOwnerDeletion: new(true),
-	}
-}
-
-// addOwner adds the parent as the controlling owner of a new object.
-func addOwner(fields map[string]any, parent *object.Object) {
-	metadata := fields["metadata"].(map[string]any)
-	owners, _ := metadata["ownerReferences"].([]any)
-	metadata["ownerReferences"] = append(owners, OwnerReferenceTo(parent))
 }
 
 // replaceOwner returns an object with other owner references in the place of those to one UID.

@@ -8,7 +8,9 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -246,6 +248,21 @@ func mergeOwners(merged, observed, applied, desired map[string]any) {
 func ownersIn(fields map[string]any) []any {
 	owners, _ := object.FieldAt(fields, "metadata", "ownerReferences").([]any)
 	return owners
+}
+
+// OwnerReferenceTo returns a reference to the controlling owner.
+func OwnerReferenceTo(parent *object.Object) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: parent.APIVersion(), Kind: parent.Kind(), Name: parent.Name(), UID: types.UID(parent.UID()),
+		Controller: new(true), BlockOwnerDeletion: new(true),
+	}
+}
+
+// addOwner adds the parent as the controlling owner of a new object.
+func addOwner(fields map[string]any, parent *object.Object) {
+	metadata := fields["metadata"].(map[string]any)
+	owners, _ := metadata["ownerReferences"].([]any)
+	metadata["ownerReferences"] = append(owners, OwnerReferenceTo(parent))
 }
 
 // A null in a response removes the field from the child, also one that no manager applied: a default, or a
