@@ -156,11 +156,13 @@ func (w *Writer) do(ctx context.Context, r apiRequest) ([]byte, error) {
 		return nil, ctx.Err()
 	}
 	started := time.Now()
-	ctx, span := w.startSpan(ctx, r)
-	body, err := w.build(ctx, r).Do(ctx).Raw()
-	if err != nil {
-		err = statusErrorOf(body, err)
-	}
+	ctx, span := trace.StartRequest(ctx, trace.APIRequest{
+		Verb: r.verb, Resource: r.resource.Plural, Kind: r.resource.Kind, Namespace: r.namespace, Name: r.name,
+		Write: !w.options.DryRun && !reads[r.verb],
+	})
+	result := w.build(ctx, r).Do(ctx)
+	err := improved(result.Error())
+	body, _ := result.Raw()
 	if r.resource != object.Namespaces && r.verb != "create" && r.verb != "apply" {
 		err = ExplainNamespace(err)
 	}
@@ -298,30 +300,22 @@ func (w *Writer) List(ctx context.Context, resource object.Resource, namespace, 
 	}
 }
 
-// statusErrorOf returns the server's Status as an error. A raw request returns it as the body, with
-// an error that has only the code.
-func statusErrorOf(body []byte, err error) error {
-	var parsed metav1.Status
-	if json.Unmarshal(body, &parsed) != nil || parsed.Kind != "Status" || parsed.Status != metav1.StatusFailure {
-		return err // The body need not be a Status.
+// improved returns an error of the API server as what it means: a mismatch of the UID, or a patch that is no object of the kind.
+func improved(err error) error {
+	status, is := errors.AsType[*apierrors.StatusError](err)
+	if !is {
+		return err
 	}
-	status := &apierrors.StatusError{ErrStatus: parsed}
+	details := cmp.Or(status.ErrStatus.Details, &metav1.StatusDetails{})
+	otherUID := func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" }
 	switch {
-	case isUIDMismatch(status):
+	case apierrors.IsInvalid(err) && slices.ContainsFunc(details.Causes, otherUID):
 		return newConflict("the object was replaced by another one with the same name")
-	case parsed.Code == http.StatusInternalServerError && strings.HasPrefix(parsed.Message, "failed to create typed patch object"):
+	case status.ErrStatus.Code == http.StatusInternalServerError &&
+		strings.HasPrefix(status.ErrStatus.Message, "failed to create typed patch object"):
 		status.ErrStatus.Code, status.ErrStatus.Reason = http.StatusUnprocessableEntity, metav1.StatusReasonInvalid
 	}
-	return status
-}
-
-// isUIDMismatch reports whether another object with the same name exists, because the UID does not
-// match.
-func isUIDMismatch(status *apierrors.StatusError) bool {
-	if !apierrors.IsInvalid(status) || status.ErrStatus.Details == nil {
-		return false
-	}
-	return slices.ContainsFunc(status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
+	return err
 }
 
 func newConflict(message string) error {
@@ -435,11 +429,10 @@ func (w *Writer) build(ctx context.Context, r apiRequest) *rest.Request {
 func managerOr(manager string) string { return cmp.Or(manager, defaultManager) }
 
 func (w *Writer) deleteOptions(o *object.Object) *metav1.DeleteOptions {
-	uid, background := types.UID(o.UID()), metav1.DeletePropagationBackground
 	options := &metav1.DeleteOptions{
 		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
-		Preconditions:     &metav1.Preconditions{UID: &uid},
-		PropagationPolicy: &background,
+		Preconditions:     metav1.NewUIDPreconditions(o.UID()),
+		PropagationPolicy: new(metav1.DeletePropagationBackground),
 	}
 	if w.options.DryRun {
 		options.DryRun = []string{metav1.DryRunAll}
@@ -461,17 +454,6 @@ func annotated(ctx context.Context, o *object.Object) *object.Object {
 		return o // What is wrong with the object, the API server says better.
 	}
 	return with
-}
-
-// startSpan starts the span of a request, which carries the trace to the API server.
-func (w *Writer) startSpan(ctx context.Context, r apiRequest) (context.Context, trace.Sent) {
-	if !trace.On(ctx) {
-		return ctx, trace.Sent{}
-	}
-	return trace.StartRequest(ctx, trace.APIRequest{
-		Verb: r.verb, Resource: r.resource.Plural, Kind: r.resource.Kind, Namespace: r.namespace, Name: r.name,
-		Write: !w.options.DryRun && !reads[r.verb],
-	})
 }
 
 // endSpan ends the span of a request with what the API server stored.

@@ -88,8 +88,8 @@ type Result struct {
 	Code int
 	// Duration is the time from sending the request to decoding the response.
 	Duration time.Duration
-	// BytesOut and BytesIn are the sizes of the bodies. BytesIn counts the bytes read.
-	BytesOut, BytesIn int
+	// BytesIn counts the bytes read.
+	BytesIn int
 	// Err is the error returned to the caller.
 	Err error
 }

@@ -107,7 +107,7 @@ func (h *Hook) Notifications(ctx context.Context) (io.ReadCloser, error) {
 // do makes a call of any type and reports it. decode decodes the response by the rules of the hook, and may retain it.
 func do[R, Rules any](ctx context.Context, h *Hook, req Request, decode func([]byte, Rules) (*R, error), by Rules) (*R, error) {
 	req.Limits = h.config.Limits
-	result, start := Result{HookType: req.HookType, BytesOut: len(req.Body)}, time.Now()
+	result, start := Result{HookType: req.HookType}, time.Now()
 	ctx, span := trace.Start(ctx, trace.Client, "hook", string(req.HookType))
 	decoded, err := exchange(ctx, h, &req, &result, func(body []byte) (*R, error) { return decode(body, by) })
 	span.SetInt(trace.AttrStatus, result.Code)

@@ -97,21 +97,15 @@ type boundedProcessor struct {
 
 // OnEnd implements sdk.SpanProcessor.
 func (b *boundedProcessor) OnEnd(s sdk.ReadOnlySpan) {
-	if !s.SpanContext().IsSampled() || isNoop(s) {
-		return
-	}
-	if b.exporter.pending.Add(1) > b.limit {
+	idle := !s.Parent().IsValid() && s.ChildSpanCount() == 0 && slices.Contains(s.Attributes(), attribute.String(AttrOutcome, "skipped"))
+	switch {
+	case !s.SpanContext().IsSampled(), idle:
+	case b.exporter.pending.Add(1) > b.limit:
 		b.exporter.pending.Add(-1)
 		b.exporter.overflow()
-		return
+	default:
+		b.SpanProcessor.OnEnd(s)
 	}
-	b.SpanProcessor.OnEnd(s)
-}
-
-// isNoop reports whether a span is the whole trace of a reconcile without a call or a write.
-func isNoop(s sdk.ReadOnlySpan) bool {
-	return !s.Parent().IsValid() && s.ChildSpanCount() == 0 &&
-		slices.Contains(s.Attributes(), attribute.String(AttrOutcome, "skipped"))
 }
 
 // exporter counts and logs what is not sent, once until it works again.

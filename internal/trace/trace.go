@@ -146,13 +146,6 @@ func (s Span) SetInt(key string, value int) {
 	}
 }
 
-// Fail records an error, if there is one.
-func (s Span) Fail(err error) {
-	if err != nil && s.On() {
-		s.span.SetStatus(codes.Error, s.secrets.Text(err.Error()))
-	}
-}
-
 // Without returns the span, whose further texts have none of the values.
 func (s Span) Without(values *redact.Values) Span { return Span{s.span, values} }
 
@@ -161,7 +154,9 @@ func (s Span) End(err error) {
 	if s.span == nil {
 		return
 	}
-	s.Fail(err)
+	if err != nil && s.On() {
+		s.span.SetStatus(codes.Error, s.secrets.Text(err.Error()))
+	}
 	s.span.End()
 }
 
@@ -198,9 +193,12 @@ type Sent struct {
 	write  *write
 }
 
-// StartRequest starts the span of a request to the API server, and remembers a write. Call it only if On(ctx).
+// StartRequest starts the span of a request to the API server, and remembers a write.
 func StartRequest(ctx context.Context, request APIRequest) (context.Context, Sent) {
 	a := activeIn(ctx)
+	if a == nil {
+		return ctx, Sent{}
+	}
 	ctx, span := Start(ctx, Client, request.Verb, request.Resource)
 	span.Set(AttrResource, request.Resource)
 	span.Set(AttrKind, request.Kind)

@@ -99,7 +99,11 @@ func read(resp *http.Response, limits call.Limits) ([]byte, error) {
 	if resp.ContentLength > limits.MaxResponseBytes {
 		return nil, limits.TooLarge()
 	}
-	data := make([]byte, 0, bufferSize(resp.ContentLength, limits))
+	size := min(resp.ContentLength, maxPreallocated) + 1 // So that the read of the last byte meets the end.
+	if resp.ContentLength < 0 {
+		size = min(initialBufferSize, limits.MaxResponseBytes+1)
+	}
+	data := make([]byte, 0, size)
 	for {
 		n, err := resp.Body.Read(data[len(data):cap(data)])
 		data = data[:len(data)+n]
@@ -115,7 +119,7 @@ func read(resp *http.Response, limits call.Limits) ([]byte, error) {
 			if err := limits.CheckValues(data); err != nil {
 				return data, err
 			}
-			data = grow(data, limits)
+			data = append(make([]byte, 0, min(2*int64(len(data)), limits.MaxResponseBytes+1)), data...)
 		}
 	}
 }
@@ -131,21 +135,6 @@ func (w *Transport) codeOf(resp *http.Response) call.Code {
 		w.code = call.Code{Digest: digest, Since: time.Now()}
 	}
 	return w.code
-}
-
-// bufferSize returns one byte more than announced, so that the same read meets the end.
-func bufferSize(contentLength int64, limits call.Limits) int64 {
-	if contentLength < 0 {
-		return min(initialBufferSize, limits.MaxResponseBytes+1)
-	}
-	return min(contentLength, maxPreallocated) + 1
-}
-
-// grow doubles the buffer up to one byte above the limit.
-func grow(data []byte, limits call.Limits) []byte {
-	larger := make([]byte, len(data), min(2*int64(len(data)), limits.MaxResponseBytes+1))
-	copy(larger, data)
-	return larger
 }
 
 func statusError(resp *http.Response, limits call.Limits, result *call.Result) error {

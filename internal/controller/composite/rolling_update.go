@@ -126,8 +126,9 @@ func (u *rollingUpdate) planUpdate(latest []plan.Child, response *hook.Response)
 		return latest, 0, nil
 	}
 	frozen := u.Phase == controller.PhaseFinalizing
+	u.readPrevious()
 	todo := rolling.Rollout{
-		Family: &u.planner, Observed: u.family.observedChildren(), Latest: latest, Previous: u.previousChildren(),
+		Family: &u.planner, Observed: u.family.observedChildren(), Latest: latest, Previous: u.history.Previous,
 		UpToDate: u.memory.upToDate.contains, Frozen: frozen,
 	}
 	step, err := todo.Step()
@@ -147,25 +148,21 @@ func (u *rollingUpdate) planUpdate(latest []plan.Child, response *hook.Response)
 	return step.Desired, step.Moved, u.setProgressCondition(response)
 }
 
-// previousChildren returns the children that the previous revisions want. Malformed responses are
-// reported and leave their children as they are.
-func (u *rollingUpdate) previousChildren() []rolling.PreviousRevision {
+// readPrevious finds the children that the previous revisions want. Malformed responses are reported and leave their
+// children as they are.
+func (u *rollingUpdate) readPrevious() {
 	errs := []error{u.err}
-	previous := make([]rolling.PreviousRevision, len(u.responses))
 	for i, response := range u.responses {
-		previous[i].Claims = u.history.Previous[i].Claims
 		if response == nil {
 			continue
 		}
-		children, _, err := u.planner.Desired(response.Children)
-		if err != nil {
-			errs = append(errs, u.previousError(u.history.Previous[i], plan.Malformed(err)))
-			continue
+		previous := &u.history.Previous[i]
+		var err error
+		if previous.Children, _, err = u.planner.Desired(response.Children); err != nil {
+			errs = append(errs, u.previousError(*previous, plan.Malformed(err)))
 		}
-		previous[i].Children = children
 	}
 	u.err = joinErrors(errs)
-	return previous
 }
 
 // setProgressCondition sets the condition Updated in the response.

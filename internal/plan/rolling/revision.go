@@ -49,6 +49,8 @@ type Revision struct {
 	// Claims are the children that still follow a previous revision. The latest has none: it has all
 	// children that no previous revision claims.
 	Claims Claims
+	// Children are the desired ones of a previous revision; nil if they are unknown: then existing ones stay as they are.
+	Children []plan.Child
 	// Stored is the ControllerRevision; nil if it has to be created.
 	Stored *object.Object
 	// patch has the fields of a revision that has to be created.

@@ -22,18 +22,11 @@ type Rollout struct {
 	// Latest are the children of the latest revision. Children without a claim follow it.
 	Latest []plan.Child
 	// Previous are the previous revisions, in the order of a History.
-	Previous []PreviousRevision
+	Previous []Revision
 	// UpToDate is as for Changes; may be nil.
 	UpToDate plan.UpToDate
 	// Frozen keeps each child at its revision, because the parent is being deleted.
 	Frozen bool
-}
-
-// PreviousRevision is a previous revision and its desired children.
-type PreviousRevision struct {
-	Claims Claims
-	// Children is nil if they are unknown: then existing children stay as they are.
-	Children []plan.Child
 }
 
 // Step is how far a rollout may go at once.

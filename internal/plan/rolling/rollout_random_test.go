@@ -125,7 +125,7 @@ func (w *simulation) pass() (did bool, err error) {
 	h := must.Get(w.revisionConfig.History(f, slices.Collect(maps.Values(w.revisions)), w.observed())).In(w.t)
 	rollout := Rollout{Family: f, Observed: w.observed(), Latest: w.desired(f, w.parent)}
 	for _, r := range h.Previous {
-		previous := PreviousRevision{Claims: r.Claims}
+		previous := Revision{Claims: r.Claims}
 		if len(r.Claims) > 0 && r.Known() {
 			then := must.Get(h.ParentAt(w.parent, r)).In(w.t)
 			previous.Children = w.desired(f, then)

@@ -103,7 +103,7 @@ func (s rolloutFixture) stored(i int, image string, health byte) *object.Object 
 
 // previous returns the previous revisions in the order of their letters. "?" does not know its
 // children.
-func (s rolloutFixture) previous() (letters []byte, revisions []PreviousRevision) {
+func (s rolloutFixture) previous() (letters []byte, revisions []Revision) {
 	for _, child := range s.child {
 		if child[0] != '.' && !slices.Contains(letters, child[0]) {
 			letters = append(letters, child[0])
@@ -111,7 +111,7 @@ func (s rolloutFixture) previous() (letters []byte, revisions []PreviousRevision
 	}
 	slices.Sort(letters)
 	for _, letter := range letters {
-		previous := PreviousRevision{Claims: Claims{}}
+		previous := Revision{Claims: Claims{}}
 		if letter != '?' {
 			previous.Children = s.desired(string(letter))
 		}
