@@ -143,6 +143,8 @@ func New(client rest.Interface, options Options) *Cache {
 func (c *Cache) Watch(selection Selection, handle func(Event)) *View {
 	selection.Labels = canonical(selection.Labels)
 	v := &View{handle: handle, ready: make(chan struct{}), readyOrFailed: make(chan struct{})}
+	v.markReadyOrFailed = sync.OnceFunc(func() { close(v.readyOrFailed) })
+	v.markReady = sync.OnceFunc(func() { close(v.ready); v.markReadyOrFailed() })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := c.watches[selection]
@@ -401,9 +403,10 @@ type View struct {
 	release       func()
 	ready         chan struct{}
 	readyOrFailed chan struct{}
-
-	// Guarded by watch.deliverMu.
-	readyOrFailedClosed, closed bool
+	// These close the channels.
+	markReady, markReadyOrFailed func()
+	// closed is guarded by watch.deliverMu.
+	closed bool
 }
 
 // Get returns an object, or nil.
@@ -508,21 +511,5 @@ func (v *View) Close() {
 func (v *View) notify(e Event) {
 	if v.handle != nil {
 		v.handle(e)
-	}
-}
-
-// markReady closes Ready. The caller holds deliverMu.
-func (v *View) markReady() {
-	if !v.Synced() {
-		close(v.ready)
-		v.markReadyOrFailed()
-	}
-}
-
-// markReadyOrFailed closes ReadyOrFailed. The caller holds deliverMu.
-func (v *View) markReadyOrFailed() {
-	if !v.readyOrFailedClosed {
-		v.readyOrFailedClosed = true
-		close(v.readyOrFailed)
 	}
 }

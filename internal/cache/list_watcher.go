@@ -44,7 +44,11 @@ type listWatcher struct {
 
 func (w *watch) run(ctx context.Context, client rest.Interface, running *sync.WaitGroup) {
 	src := &listWatcher{watch: w, client: client, running: running}
-	src.connection = &connection{options: w.options, report: src.reportLost}
+	src.connection = &connection{options: w.options, report: func(err error) {
+		if w.currentErr() == nil { // Another error says more than a lost connection.
+			w.report(err)
+		}
+	}}
 	waits := reflectorClock{ctx: ctx, connection: src.connection}
 	lists := &reflectors.ListWatch{ListWithContextFunc: src.list, WatchFuncWithContext: src.open}
 	reflector := reflectors.NewReflectorWithOptions(lists, nil, reflectorStore{w}, reflectors.ReflectorOptions{
@@ -171,13 +175,6 @@ func (s *listWatcher) fail(ctx context.Context, err error) {
 	expired := apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 	if ctx.Err() == nil && !expired && !s.isThrottledBriefly(err) {
 		s.watch.report(StableError(err))
-	}
-}
-
-// reportLost reports a lost connection, unless another error is known.
-func (s *listWatcher) reportLost(err error) {
-	if s.watch.currentErr() == nil {
-		s.watch.report(err)
 	}
 }
 

@@ -328,7 +328,12 @@ func DifferenceBy(path string, a, b any, same func(a, b any) bool) string {
 		}
 	case []any:
 		if right, isList := b.([]any); isList && len(left) == len(right) {
-			return differenceOfItems(path, left, right, same)
+			for i := range left {
+				if found := DifferenceBy(itemPath(path, i), left[i], right[i], same); found != "" {
+					return found
+				}
+			}
+			return ""
 		}
 	default:
 		if same(a, b) {
@@ -340,15 +345,6 @@ func DifferenceBy(path string, a, b any, same func(a, b any) bool) string {
 
 // PathOrRoot returns a path, or "." for the empty one.
 func PathOrRoot(path string) string { return cmp.Or(path, ".") }
-
-func differenceOfItems(path string, a, b []any, same func(a, b any) bool) string {
-	for i := range a {
-		if found := DifferenceBy(itemPath(path, i), a[i], b[i], same); found != "" {
-			return found
-		}
-	}
-	return ""
-}
 
 func differenceOfMembers(path string, a, b map[string]any, same func(a, b any) bool) string {
 	for _, name := range lists.Keys(a, b) {
@@ -467,10 +463,14 @@ func (c *changes) compareLists(path string, before, after []any) {
 	for _, key := range c.keys {
 		left, fits := key.Index(before)
 		right, fitsToo := key.Index(after)
-		if fits && fitsToo {
-			c.compareKeyed(path, key, left, right)
-			return
+		if !fits || !fitsToo {
+			continue
 		}
+		added := lists.Filter(right.Order, func(id Identity) bool { _, known := left.ByID[id]; return !known })
+		for _, id := range slices.Concat(left.Order, added) {
+			c.compare(path+"["+key.describe(id)+"]", left.ByID[id], right.ByID[id])
+		}
+		return
 	}
 	for i := range max(len(before), len(after)) {
 		c.compare(itemPath(path, i), c.itemAt(before, i), c.itemAt(after, i))
@@ -495,13 +495,6 @@ func (c *changes) given(value any, given bool) any {
 		return null{}
 	}
 	return value
-}
-
-func (c *changes) compareKeyed(path string, key ItemKey, before, after Items) {
-	added := lists.Filter(after.Order, func(id Identity) bool { _, known := before.ByID[id]; return !known })
-	for _, id := range slices.Concat(before.Order, added) {
-		c.compare(path+"["+key.describe(id)+"]", before.ByID[id], after.ByID[id])
-	}
 }
 
 // encoded returns a decoded value as JSON; nil for none.

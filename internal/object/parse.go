@@ -39,10 +39,13 @@ func parse(data []byte, apiVersion, kind string, whole bool) (*Object, error) {
 	if err == nil {
 		err = expectEnd(p.dec)
 	}
-	if err != nil {
-		return nil, withFieldPath(p.dec, err)
+	if err == nil {
+		return p.build(apiVersion, kind), nil
 	}
-	return p.build(apiVersion, kind), nil
+	if _, has := errors.AsType[*jsontext.SyntacticError](err); !has && !errors.Is(err, errTrailingData) { // It has a position.
+		err = &FieldError{Path: fieldPath(p.dec.StackPointer()), Err: err}
+	}
+	return nil, err
 }
 
 // HasUniqueNames reports whether data is valid JSON in which no object has duplicate names.
@@ -63,14 +66,6 @@ func (e *FieldError) Error() string {
 }
 
 func (e *FieldError) Unwrap() error { return e.Err }
-
-// withFieldPath adds the field path to an error without a position.
-func withFieldPath(dec *jsontext.Decoder, err error) error {
-	if _, itself := errors.AsType[*jsontext.SyntacticError](err); itself || errors.Is(err, errTrailingData) {
-		return err
-	}
-	return &FieldError{Path: fieldPath(dec.StackPointer()), Err: err}
-}
 
 // span is a range of bytes in the data being parsed.
 type span struct{ from, to int64 }
