@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/plan/rolling"
 )
 
 // metacontrollerSpec has what a spec of metacontroller.k8s.io has in another form than one of setpoint.dev.
@@ -54,7 +55,7 @@ func readMetacontroller(k Kind, o *object.Object, env Environment) (*neutralSpec
 			GenerateSelector: spec.GenerateSelector,
 			// These kinds have no field for it.
 			FullObjects: plan.Annotation(o, setpoint.AnnotationFullObjects) == "true",
-			Revisions:   composite.Revisions{FieldPaths: revisions},
+			Revisions:   rolling.Revisions{FieldPaths: revisions},
 			LastApplied: plan.MetacontrollerAppliedAnnotation,
 			// Users have alerts for it.
 			FailureReason: api.EventSyncError,

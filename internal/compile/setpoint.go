@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/plan/rolling"
 )
 
 func readSetpoint(k Kind, o *object.Object, env Environment) (*neutralSpec, error) {
@@ -41,7 +42,7 @@ func readSetpoint(k Kind, o *object.Object, env Environment) (*neutralSpec, erro
 			FullObjects:      spec.FullObjects,
 			Resync:           time.Duration(spec.ResyncPeriodSeconds) * time.Second,
 			DeletionLimit:    setpointDeletionLimit(spec.DeletionGuard),
-			Revisions:        composite.Revisions{FieldPaths: revisions},
+			Revisions:        rolling.Revisions{FieldPaths: revisions},
 			LastApplied:      plan.AppliedFieldsAnnotation,
 			OmitValues:       true,
 		},

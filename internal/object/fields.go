@@ -328,12 +328,7 @@ func DifferenceBy(path string, a, b any, same func(a, b any) bool) string {
 		}
 	case []any:
 		if right, isList := b.([]any); isList && len(left) == len(right) {
-			for i := range left {
-				if found := DifferenceBy(itemPath(path, i), left[i], right[i], same); found != "" {
-					return found
-				}
-			}
-			return ""
+			return differenceOfItems(path, left, right, same)
 		}
 	default:
 		if same(a, b) {
@@ -345,6 +340,15 @@ func DifferenceBy(path string, a, b any, same func(a, b any) bool) string {
 
 // PathOrRoot returns a path, or "." for the empty one.
 func PathOrRoot(path string) string { return cmp.Or(path, ".") }
+
+func differenceOfItems(path string, a, b []any, same func(a, b any) bool) string {
+	for i := range a {
+		if found := DifferenceBy(itemPath(path, i), a[i], b[i], same); found != "" {
+			return found
+		}
+	}
+	return ""
+}
 
 func differenceOfMembers(path string, a, b map[string]any, same func(a, b any) bool) string {
 	for _, name := range lists.Keys(a, b) {

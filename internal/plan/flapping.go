@@ -54,11 +54,11 @@ type FlappingChild struct {
 	ExpiresAt time.Time
 }
 
-// RecordWrite records a write and reports whether writes to the child are throttled now. It starts
-// over if the desired child has changed.
-func (f *Flapping) RecordWrite(a Action, now time.Time) (throttled bool) {
+// RecordWrite records a write, and returns the child if it is throttled now; else nil. It starts over if the desired
+// child has changed.
+func (f *Flapping) RecordWrite(a Action, now time.Time) *FlappingChild {
 	if !isCorrection(a) {
-		return false
+		return nil
 	}
 	fresh := writtenChild{id: KeyOf(a.Before).digest(), desired: a.Desired, reason: object.DigestOf([]byte(a.Reason))}
 	at, found := f.search(fresh.id)
@@ -74,14 +74,6 @@ func (f *Flapping) search(id uint64) (at int, found bool) {
 	return slices.BinarySearchFunc(f.children, id, func(one writtenChild, id uint64) int { return cmp.Compare(one.id, id) })
 }
 
-// find returns the child of an action if it has recent writes; else nil.
-func (f *Flapping) find(a Action) *writtenChild {
-	if at, found := f.search(KeyOf(a.Before).digest()); found {
-		return &f.children[at]
-	}
-	return nil
-}
-
 var idSeed = maphash.MakeSeed()
 
 func (i Key) digest() uint64 { return maphash.Comparable(idSeed, i) }
@@ -92,27 +84,20 @@ func isCorrection(a Action) bool {
 	return a.Before != nil && a.Verb != Adopt && a.Verb != Release && a.Reason != noLongerDesired
 }
 
-// SetManager sets the field manager that changes the flapping child of an action.
-func (f *Flapping) SetManager(a Action, manager string) {
-	if one := f.find(a); one != nil && one.flapping != nil {
-		one.flapping.Manager = manager
-	}
-}
-
-func (o *writtenChild) recordWrite(a Action, now time.Time) (throttled bool) {
+func (o *writtenChild) recordWrite(a Action, now time.Time) *FlappingChild {
 	o.writes = append(o.writes, now)
 	if len(o.writes) > flappingWrites {
 		o.writes = o.writes[1:]
 	}
 	if len(o.writes) < flappingWrites || now.Sub(o.writes[0]) > max(flappingWindow, time.Duration(flappingWrites)*2*o.backoff) {
-		return false
+		return nil
 	}
 	o.backoff = min(max(2*o.backoff, minFlappingBackoff), maxFlappingBackoff)
 	if o.flapping == nil {
 		o.flapping = &FlappingChild{Ref: a.Ref, Reason: a.Reason}
 	}
 	o.flapping.Until = now.Add(o.backoff)
-	return true
+	return o.flapping
 }
 
 // expired reports whether the last write is too old to count.
@@ -131,23 +116,19 @@ func (f *Flapping) Throttle(p Plan, now time.Time) (throttled Plan, until time.T
 		return p, time.Time{}
 	}
 	throttled = p.filter(func(a Action) bool {
-		one := f.throttledBy(a, now)
-		if one != nil && (until.IsZero() || one.Until.Before(until)) {
-			until = one.Until
+		if !isCorrection(a) {
+			return true
 		}
-		return one == nil
+		at, found := f.search(KeyOf(a.Before).digest())
+		if !found || f.children[at].desired != a.Desired || f.children[at].flapping == nil || !now.Before(f.children[at].flapping.Until) {
+			return true
+		}
+		if next := f.children[at].flapping.Until; until.IsZero() || next.Before(until) {
+			until = next
+		}
+		return false
 	})
 	return throttled, until
-}
-
-func (f *Flapping) throttledBy(a Action, now time.Time) *FlappingChild {
-	if !isCorrection(a) {
-		return nil
-	}
-	if one := f.find(a); one != nil && one.desired == a.Desired && one.flapping != nil && now.Before(one.flapping.Until) {
-		return one.flapping
-	}
-	return nil
 }
 
 // Children returns the flapping children, sorted by name, and drops those that have expired.

@@ -233,29 +233,24 @@ func (a Action) String() string { return fmt.Sprintf("%s %s: %s", a.Verb, a.Ref,
 
 // tiers is the order in which kinds are written, so that dependencies come first. Other kinds come
 // last. Deletions use the reverse order.
-var tiers = []map[object.GroupKind]bool{
-	kinds("", "Namespace"),
-	kinds("apiextensions.k8s.io", "CustomResourceDefinition"),
-	kinds("", "ServiceAccount", "LimitRange", "ResourceQuota"),
-	kinds("rbac.authorization.k8s.io", "Role", "ClusterRole"),
-	kinds("rbac.authorization.k8s.io", "RoleBinding", "ClusterRoleBinding"),
-	kinds("scheduling.k8s.io", "PriorityClass"),
-	kinds("storage.k8s.io", "StorageClass"),
-	kinds("", "ConfigMap", "Secret", "PersistentVolume", "PersistentVolumeClaim"),
-	kinds("", "Service"),
-}
-
-func kinds(group string, names ...string) map[object.GroupKind]bool {
-	set := make(map[object.GroupKind]bool, len(names))
-	for _, name := range names {
-		set[object.GroupKind{Group: group, Kind: name}] = true
-	}
-	return set
+var tiers = []struct {
+	group string
+	kinds []string
+}{
+	{"", []string{"Namespace"}},
+	{"apiextensions.k8s.io", []string{"CustomResourceDefinition"}},
+	{"", []string{"ServiceAccount", "LimitRange", "ResourceQuota"}},
+	{"rbac.authorization.k8s.io", []string{"Role", "ClusterRole"}},
+	{"rbac.authorization.k8s.io", []string{"RoleBinding", "ClusterRoleBinding"}},
+	{"scheduling.k8s.io", []string{"PriorityClass"}},
+	{"storage.k8s.io", []string{"StorageClass"}},
+	{"", []string{"ConfigMap", "Secret", "PersistentVolume", "PersistentVolumeClaim"}},
+	{"", []string{"Service"}},
 }
 
 func tier(kind object.GroupKind) int {
-	for i, members := range tiers {
-		if members[kind] {
+	for i, t := range tiers {
+		if t.group == kind.Group && slices.Contains(t.kinds, kind.Kind) {
 			return i
 		}
 	}
@@ -286,12 +281,10 @@ func stageOrder(a Action) int {
 	return t
 }
 
-var namespaceKind = object.GroupKind{Kind: "Namespace"}
-
 // CreatesNamespace reports whether an action creates a namespace into which others of its plan may
 // write.
 func (a Action) CreatesNamespace() bool {
-	return a.Before == nil && a.Verb != Delete && a.Resource.GroupKind() == namespaceKind
+	return a.Before == nil && a.Verb != Delete && a.Resource.GroupKind() == object.Namespaces.GroupKind()
 }
 
 // WritesInto reports whether an action creates or changes a child in a namespace.

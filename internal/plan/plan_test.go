@@ -517,7 +517,7 @@ func TestFlapping(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	wrote := func(a Action, after time.Duration) bool {
 		now = now.Add(after)
-		return f.RecordWrite(a, now)
+		return f.RecordWrite(a, now) != nil
 	}
 	throttled := func(a Action) time.Duration {
 		_, until := f.Throttle(Plan{Stages: [][]Action{{a}}}, now)
@@ -562,7 +562,7 @@ func TestRareWritesAreNotFlapping(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for range 100 {
 		now = now.Add(20 * time.Second)
-		if f.RecordWrite(Action{Verb: Update, Before: child, Desired: 1, Reason: "data.a differs"}, now) {
+		if f.RecordWrite(Action{Verb: Update, Before: child, Desired: 1, Reason: "data.a differs"}, now) != nil {
 			t.Fatal("counts as flapping")
 		}
 	}
@@ -577,10 +577,12 @@ func TestRecreatedChildrenAreFlapping(t *testing.T) {
 		for _, name := range []string{"b", "a"} {
 			child := parse(t, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"uid":"u-%s-%d"}}`, name, name, i))
 			recreate := Action{Verb: Delete, DryRunVerb: Apply, Ref: child.Ref(), Before: child, Desired: 1, Reason: "data." + name + " differs"}
-			if got, want := f.RecordWrite(recreate, now), i == flappingWrites-1; got != want {
-				t.Errorf("write %d of %s: throttled %v, want %v", i, name, got, want)
+			flapping := f.RecordWrite(recreate, now)
+			if want := i == flappingWrites-1; (flapping != nil) != want {
+				t.Errorf("write %d of %s: throttled %v, want %v", i, name, flapping, want)
+			} else if want {
+				flapping.Manager = "kubectl-" + name
 			}
-			f.SetManager(recreate, "kubectl-"+name)
 		}
 	}
 	all := f.Children(now)

@@ -224,15 +224,8 @@ func isLabelOrAnnotation(path []string) bool {
 
 // endsWith reports whether a path ends with names; "*" is any name.
 func endsWith(path, end []string) bool {
-	if len(path) < len(end) {
-		return false
-	}
-	for i, name := range path[len(path)-len(end):] {
-		if end[i] != "*" && end[i] != name {
-			return false
-		}
-	}
-	return true
+	return len(path) >= len(end) &&
+		slices.EqualFunc(path[len(path)-len(end):], end, func(name, want string) bool { return want == "*" || want == name })
 }
 
 // toApply returns the object to apply, with the UID of the observed one.

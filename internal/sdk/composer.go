@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/plan/rolling"
 	"github.com/setpoint-dev/setpoint/internal/related"
 	"github.com/setpoint-dev/setpoint/internal/sdk/kinds"
 )
@@ -126,7 +127,7 @@ func (c *Composer) compile(ctx context.Context, env compile.Environment) (*compi
 		LastApplied: plan.AppliedFieldsAnnotation, OmitValues: true, Manager: c.fieldManager(), Workers: cmp.Or(c.Workers, env.Workers),
 		Fields: c.Fields, Reads: found.reads,
 		Scope:     related.Scope{Version: hook.V2, Namespaced: found.resource.Namespaced, Namespaces: env.Namespaces},
-		Revisions: composite.Revisions{Namespace: env.Namespace}, DeletionLimit: c.Guard,
+		Revisions: rolling.Revisions{Namespace: env.Namespace}, DeletionLimit: c.Guard,
 	}
 	if !c.OmitConditions {
 		if p.Conditions, err = env.Conditions(ctx, found.resource); err != nil {

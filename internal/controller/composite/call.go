@@ -15,7 +15,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
-	"github.com/setpoint-dev/setpoint/internal/plan/rolling"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/related"
@@ -193,10 +192,8 @@ func (r *run) loadRevisions() error {
 	if r.revisions == nil || leavesChildren(r.Phase, r.Stored) {
 		return nil
 	}
-	revisions := rolling.Revisions{
-		Controller: r.program.Name, Parents: r.program.Parent,
-		FieldPaths: r.program.Revisions.FieldPaths, Namespace: r.program.Revisions.Namespace,
-	}
+	revisions := r.program.Revisions
+	revisions.Controller, revisions.Parents = r.program.Name, r.program.Parent
 	history, err := revisions.History(&r.planner, r.family.revisions, r.family.observedChildren())
 	if err != nil {
 		return failure.WithReason(ReasonRolloutFailed, err)

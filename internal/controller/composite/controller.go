@@ -92,11 +92,10 @@ func (c *Controller) RetryWrites() { c.RetryNow() }
 // Close ends the watches and drops the queue. Call it after Run has returned.
 func (c *Controller) Close() {
 	c.Base.Close()
-	if c.related != nil {
-		c.related.Close()
-	}
-	if c.comparedRelated != nil {
-		c.comparedRelated.Close()
+	for _, registry := range [...]*related.Registry{c.related, c.comparedRelated} {
+		if registry != nil {
+			registry.Close()
+		}
 	}
 }
 
@@ -248,10 +247,8 @@ func (c *Controller) revisionChanged(e cache.Event) {
 	}
 	if e.New == nil {
 		c.enqueueNameWaiters(e.Old)
-		c.enqueueOwner(e.Old)
-		return
 	}
-	c.enqueueOwner(e.New)
+	c.enqueueOwner(e.Object())
 }
 
 func (c *Controller) parentChanged(e cache.Event) {

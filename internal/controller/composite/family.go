@@ -89,7 +89,7 @@ func (f *family) applyClaims(ctx context.Context, changes []plan.Action) error {
 func (f *family) observedChildren() []*object.Object { return slices.Concat(f.byKind...) }
 
 func (f *family) unwritten(todo plan.Plan) int {
-	written := lists.Filter(slices.Concat(todo.Stages...), func(a plan.Action) bool { return a.Before != nil })
+	written := lists.Filter(todo.Actions(), func(a plan.Action) bool { return a.Before != nil })
 	return max(f.countChildren()-len(written), 0)
 }
 

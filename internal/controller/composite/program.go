@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/plan/rolling"
 	"github.com/setpoint-dev/setpoint/internal/related"
 	"github.com/setpoint-dev/setpoint/internal/rollout/router"
 	"github.com/setpoint-dev/setpoint/internal/selector"
@@ -87,8 +88,9 @@ type Program struct {
 	OmitValues  bool
 	// Manager is the field manager of server-side apply.
 	Manager string
-	// Revisions configures rolling updates; unused if no rule in Children is rolling.
-	Revisions Revisions
+	// Revisions says which changes of a parent are rolled out child by child. It needs no Controller and Parents, and is
+	// unused if no rule in Children is rolling.
+	Revisions rolling.Revisions
 	// DeletionLimit is the limit above which deletions are held; nil for none.
 	DeletionLimit *plan.DeletionLimit
 	// Account is as which ServiceAccount the controller writes, and what hooks may read; zero for Setpoint's
@@ -120,15 +122,6 @@ type StatusOwner struct {
 	Name       string
 	Selections []Selection
 	Namespace  string
-}
-
-// Revisions says which changes of a parent are rolled out child by child.
-type Revisions struct {
-	// FieldPaths are the fields whose change makes a new revision, such as {"spec", "template"};
-	// the whole spec if empty.
-	FieldPaths [][]string
-	// Namespace is where the revisions of cluster-scoped parents are stored.
-	Namespace string
 }
 
 // Dependencies are what a controller needs.

@@ -239,18 +239,15 @@ func (w *writes) throttle(todo plan.Plan) plan.Plan {
 }
 
 func (w *writes) detectFlapping(ctx context.Context, action plan.Action) {
-	if !w.memory.flapping.RecordWrite(action, w.Now()) {
+	flapping := w.memory.flapping.RecordWrite(action, w.Now())
+	if flapping == nil {
 		return
 	}
 	if manager, err := w.writer.LastManager(ctx, action); err == nil {
-		w.memory.flapping.SetManager(action, manager)
+		flapping.Manager = manager
 	}
-	for _, flapping := range w.memory.flapping.Children(w.Now()) {
-		if flapping.Ref == action.Ref {
-			w.SendEvent(hook.Event{Type: controller.Warning, Reason: ReasonFlapping, Message: flappingMessage(flapping) +
-				"; next write at " + flapping.Until.UTC().Format(time.TimeOnly)})
-		}
-	}
+	w.SendEvent(hook.Event{Type: controller.Warning, Reason: ReasonFlapping, Message: flappingMessage(*flapping) +
+		"; next write at " + flapping.Until.UTC().Format(time.TimeOnly)})
 }
 
 func flappingMessage(flapping plan.FlappingChild) string {

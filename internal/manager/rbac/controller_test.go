@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/plan/rolling"
 )
 
 func TestControllerPermissions(t *testing.T) {
@@ -39,7 +40,7 @@ func TestControllerPermissions(t *testing.T) {
 		"in a namespace": {composite.Program{Parent: shops, Finalize: finalize, Namespace: "a", Namespaces: limited, Children: plan.Rules{{Resource: maps}}},
 			strings.ReplaceAll(parent+", "+child+", update shops, patch shops, ", ",", " in a,") + "patch controllers"},
 		"in namespaces of a cluster-scoped parent": {
-			composite.Program{Parent: towns, Namespaces: limited, Children: plan.Rules{{Resource: maps, Method: plan.RollingInPlace}}, Revisions: composite.Revisions{Namespace: "home"}},
+			composite.Program{Parent: towns, Namespaces: limited, Children: plan.Rules{{Resource: maps, Method: plan.RollingInPlace}}, Revisions: rolling.Revisions{Namespace: "home"}},
 			"get towns, list towns, watch towns, " + strings.ReplaceAll(child+", ", ",", " in a,") + strings.ReplaceAll(child+", ", ",", " in b,") +
 				strings.ReplaceAll(revisions, ",", " in home,") + " in home",
 		},

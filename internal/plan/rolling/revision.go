@@ -33,7 +33,7 @@ type Revisions struct {
 	Controller string
 	// Parents is the kind of the parents.
 	Parents object.Resource
-	// FieldPaths are the fields whose change makes a new revision; the whole spec if empty.
+	// FieldPaths are the fields whose change makes a new revision, such as {"spec", "template"}; the whole spec if empty.
 	FieldPaths [][]string
 	// Namespace is where the revisions of cluster-scoped parents are stored.
 	Namespace string
