@@ -1,7 +1,6 @@
 // Package apply writes plans and objects to the API server, and reports the results.
 //
-// It sends and returns JSON bytes, bounds concurrent writes, and classifies errors. Package plan
-// decides what to write.
+// It sends and returns JSON bytes, bounds concurrent writes, and classifies errors. Package plan decides what to write.
 package apply
 
 import (
@@ -35,14 +34,12 @@ const defaultManager = "setpoint"
 
 // Options configure a Writer. The zero value works.
 type Options struct {
-	// DryRun sends all writes as dry runs: the server validates them and returns the result, but
-	// stores nothing.
+	// DryRun sends all writes as dry runs: the server validates them and returns the result, but stores nothing.
 	DryRun bool
 	// Parallel bounds concurrent writes; 64 if zero. With 1 a plan is written in its order, in the
 	// goroutine of the caller.
 	Parallel int
-	// Observe receives every request with its verb and outcome (an HTTP status reason, or "ok");
-	// may be nil.
+	// Observe receives every request with its verb and outcome (an HTTP status reason, or "ok"); may be nil.
 	Observe func(resource object.Resource, verb, outcome string, took time.Duration)
 }
 
@@ -171,8 +168,7 @@ func (w *Writer) do(ctx context.Context, r apiRequest) ([]byte, error) {
 	return body, err
 }
 
-// Conflict reports whether the object changed since it was read. That is no failure, only a reason
-// to retry.
+// Conflict reports whether the object changed since it was read. That is no failure, only a reason to retry.
 func Conflict(err error) bool { return apierrors.IsConflict(err) }
 
 // AlreadyExists reports whether another object has the name.
@@ -213,8 +209,7 @@ func ExplainNamespace(err error) error {
 	return err
 }
 
-// Unreachable reports whether the server returned no response, or none about the object. A retry
-// may help.
+// Unreachable reports whether the server returned no response, or none about the object. A retry may help.
 func Unreachable(err error) bool {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return false
@@ -233,8 +228,7 @@ func Terminating(err error) bool {
 	return apierrors.HasStatusCause(err, "NamespaceTerminating")
 }
 
-// Rejected reports whether the API server rejected this write, rather than being overloaded
-// or unreachable.
+// Rejected reports whether the API server rejected this write, rather than being overloaded or unreachable.
 func Rejected(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || NotFound(err) {
@@ -266,15 +260,13 @@ func (w *Writer) Evict(ctx context.Context, resource object.Resource, pod *objec
 	return err
 }
 
-// TooManyRequests reports whether the server is busy, or a disruption budget does not allow an
-// eviction now.
+// TooManyRequests reports whether the server is busy, or a disruption budget does not allow an eviction now.
 func TooManyRequests(err error) bool { return apierrors.IsTooManyRequests(err) }
 
 // pageSize is the limit of a list request.
 const pageSize = 500
 
-// List reads the objects of a kind that match a label selector, not from a cache. An empty
-// namespace means all.
+// List reads the objects of a kind that match a label selector, not from a cache. An empty namespace means all.
 func (w *Writer) List(ctx context.Context, resource object.Resource, namespace, selector string) ([]*object.Object, error) {
 	var all []*object.Object
 	page := read(resource, namespace, "")

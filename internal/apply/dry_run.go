@@ -51,8 +51,7 @@ func (l *managedMetadata) applied(body []byte, a plan.Action) (after *object.Obj
 	return after, object.FirstDifference(before, have) != "", err
 }
 
-// remove removes the fields that only the manager owns after the take over, and that are not
-// desired.
+// remove removes the fields that only the manager owns after the take over, and that are not desired.
 func (l *managedMetadata) remove(have, want map[string]any, manager string, t *plan.TakeOver) {
 	entries, _ := transferFields(l.ManagedFields, manager, t)
 	var mine, theirs FieldSet

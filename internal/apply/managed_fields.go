@@ -220,8 +220,7 @@ func (e pathElement) matches(item any) bool {
 	return true
 }
 
-// matchesKey treats a port without a protocol as TCP, as the API does. Other parts of a key may be
-// absent.
+// matchesKey treats a port without a protocol as TCP, as the API does. Other parts of a key may be absent.
 func matchesKey(key string, value any, members map[string]any) bool {
 	has, given := members[key]
 	if !given && key == "protocol" {

@@ -32,8 +32,7 @@ type Result struct {
 	Err error
 }
 
-// Changed reports whether the write changed the object. The server stores nothing if a write
-// changes nothing.
+// Changed reports whether the write changed the object. The server stores nothing if a write changes nothing.
 func (r Result) Changed() bool {
 	return r.Err == nil && (r.Stored == nil || r.Action.Before == nil || r.Stored.Version() != r.Action.Before.Version())
 }

@@ -74,8 +74,7 @@ func isRejected(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// checkCreatable checks by a dry run that the desired object could be created. AlreadyExists means
-// that it could.
+// checkCreatable checks by a dry run that the desired object could be created. AlreadyExists means that it could.
 func (w *Writer) checkCreatable(ctx context.Context, a plan.Action) error {
 	desired := a.After
 	if a.Want != nil {

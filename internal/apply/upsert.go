@@ -63,8 +63,7 @@ func (w *Writer) Apply(ctx context.Context, resource object.Resource, o *object.
 	if err != nil || !live.hasLeftovers(manager) {
 		return stored, err
 	}
-	// A Create owns fields by the operation Update. Once they are taken over, an apply removes
-	// those that are left.
+	// A Create owns fields by the operation Update. Once they are taken over, an apply removes those that are left.
 	a.Before, a.TakeOver = stored, ownFields(manager)
 	if _, err := w.takeOverFields(ctx, a, live); err != nil {
 		return nil, err

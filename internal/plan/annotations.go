@@ -10,8 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// The annotations that mark attachments. A parent may have a composite controller and several
-// decorators.
+// The annotations that mark attachments. A parent may have a composite controller and several decorators.
 const (
 	DecoratorMark               = "setpoint.dev/decorator-controller"
 	MetacontrollerDecoratorMark = "metacontroller.k8s.io/decorator-controller"
@@ -60,8 +59,7 @@ func (r ReconcileRequest) String() string {
 	return text
 }
 
-// ReconcileRequestOn returns the request in the annotation of an object, as far as it has the
-// form that String writes.
+// ReconcileRequestOn returns the request in the annotation of an object, as far as it has the form that String writes.
 func ReconcileRequestOn(o *object.Object) ReconcileRequest {
 	at, by, _ := strings.Cut(Annotation(o, v1alpha1.AnnotationReconcileAt), byUser)
 	var r ReconcileRequest

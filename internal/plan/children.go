@@ -60,8 +60,7 @@ func (f *Planner) Claim(resource object.Resource, owned, orphans []*object.Objec
 	return c, nil
 }
 
-// manages reports whether an owned object belongs to this controller, not to another controller of
-// the same parent.
+// manages reports whether an owned object belongs to this controller, not to another controller of the same parent.
 func (f *Planner) manages(o *object.Object) bool {
 	if f.isDecorator() {
 		return f.Mark.On(o)

@@ -29,8 +29,7 @@ type DeletionCount struct {
 	Pending, Recent int
 	// Children counts the children before the deletions.
 	Children int
-	// Holding means that deletions are held already. Then the share does not matter, because other
-	// writes change it.
+	// Holding means that deletions are held already. Then the share does not matter, because other writes change it.
 	Holding bool
 }
 

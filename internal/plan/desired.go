@@ -46,21 +46,18 @@ type Planner struct {
 	Rules      Rules
 	// Selector has to match every child.
 	Selector labels.Selector
-	// GenerateSelector means that Selector selects the parent's UID. Children without the label get
-	// it.
+	// GenerateSelector means that Selector selects the parent's UID. Children without the label get it.
 	GenerateSelector bool
 	// LastApplied is the annotation with the last applied configuration.
 	LastApplied string
-	// OmitValues stores only the names of fields in LastApplied. Metacontroller's annotation has
-	// the values too.
+	// OmitValues stores only the names of fields in LastApplied. Metacontroller's annotation has the values too.
 	OmitValues bool
 	// Manager is the field manager of server-side apply.
 	Manager string
 	// Lenient ignores the namespace of a cluster-scoped child and children of kinds that the controller does
 	// not declare, instead of rejecting the response.
 	Lenient bool
-	// Mark, if set, marks the attachments of a decorator. A decorator has no selector and adopts
-	// nothing.
+	// Mark, if set, marks the attachments of a decorator. A decorator has no selector and adopts nothing.
 	Mark Mark
 	// Secrets are the values that no problem may have in another form.
 	Secrets *redact.Values

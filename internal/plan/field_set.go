@@ -37,8 +37,7 @@ func objectFieldSet(members map[string]any, isItem bool) map[string]any {
 	return outlined
 }
 
-// listFieldSet returns the field set of a list. It includes the keys of its items if they are
-// unique.
+// listFieldSet returns the field set of a list. It includes the keys of its items if they are unique.
 func listFieldSet(list []any) []any {
 	keyed := haveUniqueKeys(list)
 	items := make([]any, len(list))

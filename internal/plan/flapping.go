@@ -13,8 +13,7 @@ import (
 
 // When a child counts as flapping, and how long its writes are delayed.
 const (
-	// flappingWrites is how many writes with the same reason within
-	// flappingWindow make a child flapping.
+	// flappingWrites is how many writes with the same reason within flappingWindow make a child flapping.
 	flappingWrites = 5
 	flappingWindow = time.Minute
 	// minFlappingBackoff and maxFlappingBackoff bound the backoff, which doubles with each write.
@@ -45,8 +44,7 @@ type FlappingChild struct {
 	Ref object.Ref
 	// Reason is the reason of the writes, such as "data.colour differs".
 	Reason string
-	// Manager is the field manager that changes the child; "" if it is not known or the API server
-	// does.
+	// Manager is the field manager that changes the child; "" if it is not known or the API server does.
 	Manager string
 	// Until is when the next write is allowed.
 	Until time.Time
@@ -78,8 +76,7 @@ var idSeed = maphash.MakeSeed()
 
 func (i Key) digest() uint64 { return maphash.Comparable(idSeed, i) }
 
-// isCorrection reports whether a write corrects a child, as opposed to one that creates, claims or
-// removes it.
+// isCorrection reports whether a write corrects a child, as opposed to one that creates, claims or removes it.
 func isCorrection(a Action) bool {
 	return a.Before != nil && a.Verb != Adopt && a.Verb != Release && a.Reason != noLongerDesired
 }
@@ -186,8 +183,7 @@ func (c *DeterminismCheck) counts(intent uint64, now time.Time) bool {
 	return c.intent == intent && now.Sub(c.lastWrite) <= flappingWindow
 }
 
-// RecordResult records the comparison. If the responses were the same, the next check comes after
-// twice as many calls.
+// RecordResult records the comparison. If the responses were the same, the next check comes after twice as many calls.
 func (c *DeterminismCheck) RecordResult(differ bool) {
 	c.differed, c.nextCheck = differ, 2*c.calls
 	c.sameAtOnce = c.sameAtOnce || !differ

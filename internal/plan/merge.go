@@ -30,8 +30,7 @@ import (
 // more fields, and a list without keys is merged by index as long as its desired value is
 // unchanged, so that values that the server sets do not count as differences.
 //
-// The inputs are JSON values without nulls in objects. They are not changed, and the result may
-// share parts of them.
+// The inputs are JSON values without nulls in objects. They are not changed, and the result may share parts of them.
 type merger struct {
 	// keys are the possible keys of list items, the best first.
 	keys []object.ItemKey
@@ -269,8 +268,7 @@ func addOwner(fields map[string]any, parent *object.Object) {
 // field of others. It does so once, when it is new in the response. Later the field is as one that the
 // response does not have: a default would differ for ever, and others may need the field.
 
-// withoutNulls removes null members from objects at any depth. List items stay, because their
-// positions matter.
+// withoutNulls removes null members from objects at any depth. List items stay, because their positions matter.
 func withoutNulls(tree any) {
 	switch t := tree.(type) {
 	case map[string]any:
@@ -324,8 +322,7 @@ func WithoutNulls(o *object.Object) (*object.Object, error) {
 var systemFields = []string{"selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
 	"deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"}
 
-// AppliedAnnotation is the annotation by which server-side apply notices that a field is no longer
-// desired.
+// AppliedAnnotation is the annotation by which server-side apply notices that a field is no longer desired.
 const AppliedAnnotation = "setpoint.dev/applied"
 
 // The annotations with the last applied configuration of Setpoint's own group, which has names of fields only, and of
@@ -379,9 +376,8 @@ func (f *Planner) desiredFieldsOf(desired *object.Object) (desiredFields, error)
 	return w, nil
 }
 
-// unfoldStringData moves stringData of a Secret to data, as the server does. The server never
-// returns stringData, so it could be neither compared nor removed. Invalid values stay, and the
-// server rejects them.
+// unfoldStringData moves stringData of a Secret to data, as the server does. The server never returns stringData, so it
+// could be neither compared nor removed. Invalid values stay, and the server rejects them.
 func unfoldStringData(fields map[string]any) {
 	texts, isObject := fields["stringData"].(map[string]any)
 	if !isObject || fields["kind"] != "Secret" || fields["apiVersion"] != "v1" {

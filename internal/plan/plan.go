@@ -1,9 +1,8 @@
 // Package plan decides what to write, and writes nothing.
 //
-// Its functions are pure. From the observed objects, a hook response and the rules of a controller
-// they make a Plan, which can be printed, compared and tested. The package validates responses,
-// claims children, merges desired into observed objects, and orders writes. It
-// does not call the API server or a hook, and has no clock.
+// Its functions are pure. From the observed objects, a hook response and the rules of a controller they make a Plan,
+// which can be printed, compared and tested. The package validates responses, claims children, merges desired into
+// observed objects, and orders writes. It does not call the API server or a hook, and has no clock.
 package plan
 
 import (
@@ -41,8 +40,7 @@ const (
 	Recreate UpdateMethod = "Recreate"
 	// InPlace updates the child.
 	InPlace UpdateMethod = "InPlace"
-	// RollingRecreate and RollingInPlace do the same one child after another, and wait until each
-	// is ready.
+	// RollingRecreate and RollingInPlace do the same one child after another, and wait until each is ready.
 	RollingRecreate UpdateMethod = "RollingRecreate"
 	RollingInPlace  UpdateMethod = "RollingInPlace"
 )
@@ -60,8 +58,7 @@ type ApplyStrategy string
 
 // The apply strategies.
 const (
-	// Merge compares with the last applied configuration in an annotation and sends the whole
-	// object.
+	// Merge compares with the last applied configuration in an annotation and sends the whole object.
 	Merge ApplyStrategy = "Merge"
 	// ServerSide sends the desired fields, and the API server tracks their owners.
 	ServerSide ApplyStrategy = "ServerSide"
@@ -99,8 +96,7 @@ type Rule struct {
 	ExpressionChecks []ExpressionCheck
 	// Pause pauses rollouts; nil for never.
 	Pause *Pause
-	// MaxUnavailable is how many children of the kind may be unavailable during a rollout; 1 if
-	// zero.
+	// MaxUnavailable is how many children of the kind may be unavailable during a rollout; 1 if zero.
 	MaxUnavailable int
 }
 
@@ -138,8 +134,7 @@ type Action struct {
 	Ref      object.Ref
 	// Before is the observed object; nil for Create.
 	Before *object.Object
-	// After is the object to send; for Apply only its desired fields. A Delete has one only with
-	// DryRunVerb.
+	// After is the object to send; for Apply only its desired fields. A Delete has one only with DryRunVerb.
 	After *object.Object
 	// Want is the desired child with its nulls; for Apply only if these remove fields.
 	Want *object.Object
@@ -149,8 +144,7 @@ type Action struct {
 	DryRunVerb Verb
 	// Desired is the digest of the desired child; 0 for Adopt, Release and unconditional Delete.
 	Desired uint64
-	// FieldPath is the first field that differs, such as "spec.image"; "" if the action is not
-	// about a difference.
+	// FieldPath is the first field that differs, such as "spec.image"; "" if the action is not about a difference.
 	FieldPath string
 	// Reason says why, such as "missing" or "spec.image differs".
 	Reason string
@@ -158,23 +152,19 @@ type Action struct {
 	Manager string
 	// TakeOver comes before an Apply; may be nil.
 	TakeOver *TakeOver
-	// Update is the whole object for an update that has the result of the Apply and costs less; nil if there
-	// is none.
+	// Update is the whole object for an update that has the result of the Apply and costs less; nil if there is none.
 	Update *object.Object
 }
 
-// TakeOver transfers fields to the manager before an apply, so that the apply removes those that
-// are no longer desired.
+// TakeOver transfers fields to the manager before an apply, so that the apply removes those that are no longer desired.
 type TakeOver struct {
 	// From are the previous managers of the child.
 	From []PreviousManager
-	// Applied has the metadata with the labels, annotations and finalizers known to have been
-	// applied.
+	// Applied has the metadata with the labels, annotations and finalizers known to have been applied.
 	Applied map[string]any
 	// RemoveAnnotations are the annotations to remove.
 	RemoveAnnotations []string
-	// OnlyLeftovers takes over only if the apply leaves fields that are no longer desired. Then the
-	// apply is repeated.
+	// OnlyLeftovers takes over only if the apply leaves fields that are no longer desired. Then the apply is repeated.
 	OnlyLeftovers bool
 }
 
@@ -186,8 +176,7 @@ type PreviousManager struct {
 	Shared bool
 }
 
-// Plan is a list of writes in stages. The actions of a stage may run concurrently; stages run one
-// after another.
+// Plan is a list of writes in stages. The actions of a stage may run concurrently; stages run one after another.
 type Plan struct {
 	Stages [][]Action
 	// Equal are the observed children that a comparison found to be up to date.
@@ -281,8 +270,7 @@ func stageOrder(a Action) int {
 	return t
 }
 
-// CreatesNamespace reports whether an action creates a namespace into which others of its plan may
-// write.
+// CreatesNamespace reports whether an action creates a namespace into which others of its plan may write.
 func (a Action) CreatesNamespace() bool {
 	return a.Before == nil && a.Verb != Delete && a.Resource.GroupKind() == object.Namespaces.GroupKind()
 }

@@ -15,9 +15,8 @@ type condition struct {
 	ObservedGeneration   int64
 }
 
-// NotReadyReason returns why a child is not ready; "" if it is. A ready child exists, is not being
-// deleted, has a status for its generation, and passes the checks. With an error it is not known
-// whether the child is ready.
+// NotReadyReason returns why a child is not ready; "" if it is. A ready child exists, is not being deleted, has a
+// status for its generation, and passes the checks. With an error it is not known whether the child is ready.
 func (r Rule) NotReadyReason(child, parent *object.Object) (string, error) {
 	switch {
 	case child == nil:

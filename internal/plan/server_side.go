@@ -49,8 +49,7 @@ func (n appliedRecord) hasSameFields(other appliedRecord) bool {
 // finalizers on children that are parents themselves, and the labels of decorators.
 var sharedManagers = []string{"setpoint", "metacontroller"}
 
-// Manages reports whether a field manager is the one that writes, or one that wrote the child for it
-// before.
+// Manages reports whether a field manager is the one that writes, or one that wrote the child for it before.
 func (a Action) Manages(manager string) bool {
 	if a.TakeOver == nil {
 		return manager == a.Manager || slices.Contains(sharedManagers, manager)
@@ -58,9 +57,8 @@ func (a Action) Manages(manager string) bool {
 	return manager == a.Manager || slices.ContainsFunc(a.TakeOver.From, func(from PreviousManager) bool { return from.Name == manager })
 }
 
-// serverSide plans a server-side apply. It plans nothing if all desired fields are observed and the
-// field set is unchanged. If the apply changes nothing, the server stores nothing, and the caller
-// remembers that by UpToDate.
+// serverSide plans a server-side apply. It plans nothing if all desired fields are observed and the field set is
+// unchanged. If the apply changes nothing, the server stores nothing, and the caller remembers that by UpToDate.
 func (f *Planner) serverSide(action Action, desired *object.Object) (Action, error) {
 	c, err := f.comparison(action.Before, desired)
 	if err != nil || c.equal() {
@@ -95,9 +93,8 @@ func (f *Planner) serverSide(action Action, desired *object.Object) (Action, err
 	return action, err
 }
 
-// recreateServerSide plans the deletion of a child that differs, unless a dry run shows that an
-// apply would change nothing: the notation of a quantity or a default may differ. The dry run needs
-// no take over if no field was dropped.
+// recreateServerSide plans the deletion of a child that differs, unless a dry run shows that an apply would change
+// nothing: the notation of a quantity or a default may differ. The dry run needs no take over if no field was dropped.
 func (f *Planner) recreateServerSide(action Action, desired *object.Object) (Action, error) {
 	c, err := f.comparison(action.Before, desired)
 	if err != nil || c.equal() {

@@ -140,8 +140,7 @@ func withConditions(have, want map[string]any, conditions []hook.Condition, stam
 	want["conditions"] = stamp.merged(previous, list, conditions)
 }
 
-// Conditions merges conditions by type into a list, for a generation. The transition time changes
-// with the status.
+// Conditions merges conditions by type into a list, for a generation. The transition time changes with the status.
 func Conditions(list []any, conditions []hook.Condition, generation int64, now time.Time) []any {
 	return conditionStamp{generation, now}.merged(list, list, conditions)
 }
@@ -207,8 +206,7 @@ type StatusReport struct {
 	Reason, Message string
 }
 
-// OwnConditions are the types of these conditions. A type that the hook sets belongs to the
-// hook.
+// OwnConditions are the types of these conditions. A type that the hook sets belongs to the hook.
 var OwnConditions = [...]string{setpoint.ConditionSynced, setpoint.ConditionReconciling, setpoint.ConditionStalled}
 
 // conditions returns the conditions of a report. Reconciling and Stalled only exist while they are

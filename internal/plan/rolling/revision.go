@@ -57,9 +57,8 @@ type Revision struct {
 	patch json.RawMessage
 }
 
-// unknown names the state of a parent before its first revision was stored, or after revisions were
-// lost. Its children wait like others. No hook can be called for it, so they stay as they are until
-// then.
+// unknown names the state of a parent before its first revision was stored, or after revisions were lost. Its children
+// wait like others. No hook can be called for it, so they stay as they are until then.
 const unknown = "unknown"
 
 // Known reports whether the fields of the parent at that revision are known.
@@ -129,8 +128,7 @@ func (k Revisions) labels(parent *object.Object) map[string]any {
 	return all
 }
 
-// maxClaims is the maximum size of the claims in bytes. The annotations of an object may have 256
-// KiB in total.
+// maxClaims is the maximum size of the claims in bytes. The annotations of an object may have 256 KiB in total.
 const maxClaims = 240 << 10
 
 // Claims are the children that still follow a previous revision.

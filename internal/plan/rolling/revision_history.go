@@ -92,9 +92,8 @@ func (h *History) ParentAt(parent *object.Object, previous Revision) (*object.Ob
 // Writes plans the writes that store the claims of the previous revisions, one item of kept for each,
 // and the latest revision. They come before writes to the children.
 //
-// Claims of previous revisions are stored before a later revision, so a run that is interrupted is
-// repeated. A child is released before it is updated: if the run is interrupted in between, the
-// child follows the latest revision.
+// Claims of previous revisions are stored before a later revision, so a run that is interrupted is repeated. A child is
+// released before it is updated: if the run is interrupted in between, the child follows the latest revision.
 func (h *History) Writes(kept []Claims) (plan.Plan, error) {
 	var claims, latest, unused []plan.Action
 	for i, r := range h.Previous {

@@ -120,8 +120,7 @@ type claim struct {
 	child *plan.Child
 }
 
-// claims returns the claims by child. If two revisions claim a child, because a user edited them,
-// the later one wins.
+// claims returns the claims by child. If two revisions claim a child, because a user edited them, the later one wins.
 func (r *Rollout) claims() map[plan.Key]claim {
 	claims := map[plan.Key]claim{}
 	for i, previous := range slices.Backward(r.Previous) {

@@ -94,9 +94,8 @@ type rolloutGroup struct {
 	pauseFailure error
 }
 
-// advance decides which children are moved to the latest revision. unavailable counts the children
-// that are not ready or will be written to; moved counts those of them that follow the latest
-// revision.
+// advance decides which children are moved to the latest revision. unavailable counts the children that are not ready
+// or will be written to; moved counts those of them that follow the latest revision.
 func (g *rolloutGroup) advance(parent *object.Object, children []*object.Object) {
 	g.evaluatePause(parent, children)
 	unavailable, moved := 0, 0
