@@ -36,8 +36,7 @@ const defaultManager = "setpoint"
 type Options struct {
 	// DryRun sends all writes as dry runs: the server validates them and returns the result, but stores nothing.
 	DryRun bool
-	// Parallel bounds concurrent writes; 64 if zero. With 1 a plan is written in its order, in the
-	// goroutine of the caller.
+	// Parallel bounds concurrent writes; 64 if zero. With 1 a plan is written in order, in the caller's goroutine.
 	Parallel int
 	// Observe receives every request with its verb and outcome (an HTTP status reason, or "ok"); may be nil.
 	Observe func(resource object.Resource, verb, outcome string, took time.Duration)
@@ -54,8 +53,7 @@ type Writer struct {
 	parse func(data []byte, apiVersion, kind string) (*object.Object, error)
 }
 
-// New returns a Writer. The client should have no rate limit: the server has priority and fairness,
-// and Parallel bounds concurrent writes.
+// New returns a Writer. The client should have no rate limit: the server has priority and fairness.
 func New(client rest.Interface, options Options) *Writer {
 	if options.Parallel <= 0 {
 		options.Parallel = 64
@@ -76,8 +74,7 @@ func (w *Writer) WithManagedFields() *Writer {
 // As returns a Writer whose requests are made as another user, which the client has to be allowed to
 // impersonate; the empty user is that of the client. The Writers share the limit of concurrent writes.
 //
-// Only the user is impersonated: with groups, the API server would not ask for the right to impersonate just
-// this ServiceAccount.
+// Not with groups: the API server would not ask for the right to impersonate just this ServiceAccount.
 func (w *Writer) As(user string) *Writer {
 	if user == w.user {
 		return w
@@ -111,8 +108,7 @@ func (w *Writer) Patch(ctx context.Context, resource object.Resource, o *object.
 	return w.send(ctx, onPart(patchOf("patch", types.MergePatchType, resource, o.Ref(), patch), part))
 }
 
-// Delete deletes the object with the UID of o. It returns the object if it is still being deleted,
-// and nil if it is gone.
+// Delete deletes the object with the UID of o. It returns the object if it is still being deleted; nil if it is gone.
 func (w *Writer) Delete(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error) {
 	body, err := json.Marshal(w.deleteOptions(o))
 	if err != nil {
@@ -183,9 +179,8 @@ func NotFound(err error) bool {
 	return !namespace && apierrors.IsNotFound(err)
 }
 
-// NamespaceGoneError says that a namespace went before an object in it, because its own finalizer was removed by hand, or
-// because the kind was not served while the namespace was deleted. Before Kubernetes 1.37, the API server refuses every
-// update there.
+// NamespaceGoneError says that a namespace went before an object in it, because its finalizer was removed by hand, or
+// the kind was not served meanwhile. Before Kubernetes 1.37, the API server refuses every update there.
 type NamespaceGoneError struct {
 	Namespace string
 	// Err is the error of the API server.
@@ -342,8 +337,7 @@ func read(resource object.Resource, namespace, name string) apiRequest {
 	return apiRequest{verb: "get", method: http.MethodGet, resource: resource, namespace: namespace, name: name}
 }
 
-// create returns a request that creates an object. If a manager applies it later, unknown
-// fields are rejected at once, as the apply would.
+// create returns a request that creates an object. For one that a manager applies later, unknown fields are rejected.
 func create(resource object.Resource, o *object.Object, manager string) apiRequest {
 	r := on("create", http.MethodPost, resource, o.Ref(), o.JSON())
 	if r.manager = manager; manager != "" {

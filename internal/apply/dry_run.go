@@ -8,8 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// simulatesTakeOver reports whether a take over has to be simulated: a dry run of it would not
-// affect the apply that follows.
+// simulatesTakeOver reports whether to simulate a take over: a dry run of it would not affect the apply that follows.
 func (w *Writer) simulatesTakeOver(a plan.Action) bool { return w.options.DryRun && a.TakeOver != nil }
 
 // simulateTakeOver runs an apply after a simulated take over. It removes the fields that the apply
@@ -27,8 +26,7 @@ func (w *Writer) simulateTakeOver(ctx context.Context, a plan.Action) (*object.O
 	return w.try(ctx, update(a.Resource, simulated))
 }
 
-// applied returns an object as an apply after a take over would leave it, without new defaults, and
-// whether that changes it: fields are removed.
+// applied returns an object as an apply after a take over would leave it, without new defaults, and whether fields go.
 func (l *managedMetadata) applied(body []byte, a plan.Action) (after *object.Object, changed bool, err error) {
 	have, err := object.Decode(body)
 	if err != nil {

@@ -71,8 +71,7 @@ func (d *DryWriter) storeAs(ref object.Ref, o *object.Object) {
 	d.stored[ref] = o
 }
 
-// Patch records the object with a JSON merge patch: of nothing but the status, or of all but a status that is a
-// subresource.
+// Patch records the object with a JSON merge patch: of only the status, or of all but a status that is a subresource.
 func (d *DryWriter) Patch(_ context.Context, resource object.Resource, o *object.Object, patch []byte, part string) (*object.Object,
 	error) {
 	change, err := object.Decode(patch)

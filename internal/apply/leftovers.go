@@ -23,9 +23,8 @@ import (
 // The server then rejects a write that sets one and leaves the other in place. The response does
 // not desire the other one, so it goes with the write, unless another manager holds it.
 
-// updateWithoutLeftovers sends the object of a write as an update without the fields that are null in the
-// response, and without those that are not desired and for which the server rejected the write. It returns
-// that error if there are none.
+// updateWithoutLeftovers sends the object of a write as an update without the fields that are null in the response, and
+// without the undesired ones for which the server rejected the write. It returns that error if there are none.
 func (w *Writer) updateWithoutLeftovers(ctx context.Context, a plan.Action, rejected error) (*object.Object, error) {
 	paths := invalidPaths(rejected)
 	if rejected != nil && len(paths) == 0 {
@@ -92,8 +91,7 @@ func (l *leftovers) removed(body []byte, paths [][]string) (*object.Object, erro
 	return object.Encode(have)
 }
 
-// invalidPaths returns the paths of the fields for which the server rejects an object, except for
-// those that may never change.
+// invalidPaths returns the paths of the fields for which the server rejects an object, but those that may never change.
 func invalidPaths(err error) (paths [][]string) {
 	if !apierrors.IsInvalid(err) {
 		return nil
@@ -270,8 +268,7 @@ func (l *leftovers) releaseCommand(index int, keys []string) string {
 	return command + " --type=json -p '" + strings.ReplaceAll(string(edits), "'", `'\''`) + "'"
 }
 
-// HeldFieldError says that the server rejects a write because of a field that no response desires and that
-// another field manager holds.
+// HeldFieldError says that the server rejects a write for a field that is not desired and that another manager holds.
 type HeldFieldError struct {
 	// Manager holds the field at Path. After Command it does not, and the next write removes the field.
 	Manager, Path, Command string

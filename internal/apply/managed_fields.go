@@ -110,8 +110,7 @@ func split(e managedFieldsEntry, manager string, t *plan.TakeOver) (taken, left 
 	return nil, e.FieldsV1
 }
 
-// splitMetadata leaves labels, annotations, finalizers and owners that were not applied to other
-// clients with the same manager name.
+// splitMetadata leaves metadata that was not applied to other clients with the same manager name.
 func splitMetadata(fields FieldSet, applied map[string]any) (taken, left FieldSet) {
 	const metadata = "f:metadata"
 	taken, left = maps.Clone(fields), FieldSet{}

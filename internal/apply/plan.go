@@ -15,8 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// maxParallelPerPlan bounds the concurrent writes of one plan, so that a parent with thousands of
-// children does not block others.
+// maxParallelPerPlan bounds the writes of one plan, so that a parent with thousands of children does not block others.
 const maxParallelPerPlan = 16
 
 // Result is the result of one action.
@@ -45,9 +44,8 @@ func (e *MissingNamespaceError) Error() string {
 	return fmt.Sprintf("waits for Namespace %s, which could not be created", e.Namespace)
 }
 
-// ApplyPlan writes a plan: one stage after another, the actions of a stage concurrently, or in order if
-// only one may be written at a time. If an action fails, the others continue, except for those in a namespace that could
-// not be created.
+// ApplyPlan writes a plan: one stage after another, the actions of a stage concurrently, or in order with Parallel 1.
+// If an action fails, the others continue, except for those in a namespace that could not be created.
 func (w *Writer) ApplyPlan(ctx context.Context, p plan.Plan) []Result {
 	results := make([]Result, 0, len(p.Actions()))
 	var missing []string
@@ -131,9 +129,8 @@ func (w *Writer) updateOrApply(ctx context.Context, a plan.Action) Result {
 	return result
 }
 
-// serverSideApply applies the desired fields. If the server rejects them because of fields that are not
-// desired, an update removes those before another apply. It also removes what the response has as null,
-// which an apply can do for some fields only.
+// serverSideApply applies the desired fields. If the server rejects them for fields that are not desired, an update
+// removes those before another apply, and what the response has as null, which an apply can do for some fields only.
 func (w *Writer) serverSideApply(ctx context.Context, a plan.Action) (*object.Object, error) {
 	if a.Want != nil {
 		return w.applyWithoutLeftovers(ctx, a, nil)

@@ -11,9 +11,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// recreate deletes a child that differs from the desired one. If a dry run shows no difference, it
-// applies the desired one instead. It never deletes a child because of the notation of a quantity,
-// or for a desired one that the server would reject.
+// recreate deletes a child that differs from the desired one. If a dry run shows no difference, it applies the desired
+// one instead. It never deletes for the notation of a quantity, or for a desired one that the server would reject.
 func (w *Writer) recreate(ctx context.Context, a plan.Action) (*object.Object, error) {
 	if a.DryRunVerb == "" {
 		return w.Delete(ctx, a.Resource, a.Before)
@@ -33,8 +32,7 @@ func (w *Writer) recreate(ctx context.Context, a plan.Action) (*object.Object, e
 
 func annotationsOf(o *object.Object) []byte { return o.Field("metadata", "annotations") }
 
-// dryRunUpdate returns the child after a dry run of the update. It returns nil if the child would
-// differ or cannot be updated.
+// dryRunUpdate returns the child after a dry run of the update; nil if it would differ, or cannot be updated.
 func (w *Writer) dryRunUpdate(ctx context.Context, a plan.Action) (*object.Object, error) {
 	version := a.Before.ResourceVersion()
 	if !w.simulatesTakeOver(a) {

@@ -100,8 +100,7 @@ func (o FieldSet) isNotIn(others FieldSet) bool {
 	return false
 }
 
-// LastManager returns the field manager that changed the object of an action last, except for the
-// action's own; "" if there is none.
+// LastManager returns the field manager that changed an action's object last, except for its own; "" if there is none.
 func (w *Writer) LastManager(ctx context.Context, a plan.Action) (string, error) {
 	_, live, err := w.readOwners(ctx, a, request.Metadata)
 	if err != nil {

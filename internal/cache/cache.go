@@ -88,8 +88,7 @@ type Options struct {
 	// MinBackoff is the first delay before a failed watch is retried. It doubles up to
 	// MaxBackoff. Defaults: 250ms and 30s.
 	MinBackoff, MaxBackoff time.Duration
-	// GracePeriod is how long the API server may throttle (429) or be disconnected before a
-	// watch counts as failing; 5s if zero.
+	// GracePeriod is how long a watch may be throttled (429) or disconnected before it counts as failing; 5s if zero.
 	GracePeriod time.Duration
 	// IdleTimeout is how long a list or a watch may receive nothing, headers included, before it is requested again on
 	// another connection, since a dead connection may go unnoticed. Jitter adds up to a fifth. API servers end ordinary
@@ -262,13 +261,7 @@ type watch struct {
 }
 
 func newWatch(selection Selection, options Options) *watch {
-	w := &watch{
-		selection: selection,
-		selector:  labels.Nothing(),
-		options:   options,
-		stop:      func() {},
-		cache:     newWatchCache(),
-	}
+	w := &watch{selection: selection, selector: labels.Nothing(), options: options, stop: func() {}, cache: newWatchCache()}
 	w.cache.serverFiltered = selection.Fields != ""
 	if selector, err := labels.Parse(selection.Labels); err == nil {
 		w.selector = selector
@@ -387,12 +380,8 @@ func (w *watch) stat() Stat {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	return Stat{
-		Selection: w.selection,
-		Objects:   len(w.cache.objects),
-		Bytes:     w.cache.bytes,
-		Synced:    w.cache.lists > 0,
-		Lists:     w.cache.lists,
-		Err:       w.currentErr(),
+		Selection: w.selection, Objects: len(w.cache.objects), Bytes: w.cache.bytes, Synced: w.cache.lists > 0,
+		Lists: w.cache.lists, Err: w.currentErr(),
 	}
 }
 

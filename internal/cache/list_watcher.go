@@ -57,8 +57,7 @@ func (w *watch) run(ctx context.Context, client rest.Interface, running *sync.Wa
 		Clock:           waits,
 		Backoff:         &wait.Backoff{Duration: 1}, // The clock computes the delay.
 	})
-	// RunWithContext would let the delay grow even if watches worked in between: a
-	// reflector resets it only after two minutes without failures.
+	// RunWithContext resets the delay only after two minutes without failures, even if watches worked in between.
 	for ctx.Err() == nil {
 		if err := reflector.ListAndWatchWithContext(ctx); err != nil {
 			w.options.Log.Debug("watch failed", "selection", w.selection.String(), "error", err)
@@ -122,14 +121,8 @@ func (s *listWatcher) open(ctx context.Context, options metav1.ListOptions) (mac
 		s.watch.report(nil)
 	}
 	opened := &stream{
-		watch:   s.watch,
-		parse:   s.parse,
-		fail:    s.fail,
-		body:    body,
-		frames:  newFrameReader(body),
-		events:  make(chan machinery.Event, readAhead),
-		cancel:  cancel,
-		listing: lists,
+		watch: s.watch, parse: s.parse, fail: s.fail, body: body, frames: newFrameReader(body),
+		events: make(chan machinery.Event, readAhead), cancel: cancel, listing: lists,
 	}
 	s.running.Go(func() {
 		defer cancel()

@@ -80,8 +80,7 @@ func (m *Manual) start(w *watch) {
 	}
 }
 
-// List passes the existing objects to the handlers, sorted, after which the views are ready. Views that are opened later
-// do not get them.
+// List passes the existing objects to the handlers, sorted. Then the views are ready. Those that open later get none.
 func (m *Manual) List() {
 	m.listed = true
 	for _, w := range m.opened {

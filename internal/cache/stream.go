@@ -328,8 +328,7 @@ type connection struct {
 	report  func(error)
 
 	mu sync.Mutex
-	// delay is the last delay, asked the least that the API server asked for since, opened the time at which the
-	// watch was opened.
+	// delay is the last delay, asked the least that the API server asked for since, opened when the watch was opened.
 	delay, asked time.Duration
 	opened       time.Time
 	// lostTimer reports the lost connection unless it is stopped, or the context has ended.
@@ -346,8 +345,7 @@ func (c *connection) connected() {
 	}
 }
 
-// disconnected records that the watch has ended. A watch that lasted longer than the delay
-// before it worked, and resets the delay.
+// disconnected records that the watch has ended. One that lasted longer than its delay has worked, and resets it.
 func (c *connection) disconnected(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -31,8 +31,7 @@ type watchCache struct {
 	// serverFiltered is set for field selectors, which only the API server evaluates. Then
 	// writes add no objects, and a DELETED event counts even if a later write is known.
 	serverFiltered bool
-	// perObject is set if versions count the writes of one name, not of the cluster: then an event says
-	// nothing about other objects.
+	// perObject is set if versions count the writes of one name: then an event says nothing about other objects.
 	perObject bool
 
 	// latestVersion is the newest version of an event.
@@ -75,9 +74,7 @@ func (n notification) isFor(v *View) bool { return v != n.except && (n.only == n
 
 func newWatchCache() watchCache {
 	return watchCache{
-		objects:       map[key]*object.Object{},
-		index:         index{},
-		tombstones:    map[key]tombstone{},
+		objects: map[key]*object.Object{}, index: index{}, tombstones: map[key]tombstone{},
 		pendingWrites: map[string]*pendingWrites{},
 	}
 }
@@ -263,8 +260,7 @@ func (c *watchCache) replace(list []*object.Object, version uint64) []notificati
 		listed[keyOf(o)] = o.UID()
 		notifications = append(notifications, c.store(o)...)
 	}
-	// A tombstone is obsolete if the list is newer and lacks the object. If the list
-	// has the object, its deletion is still to come.
+	// A tombstone is obsolete if the list is newer and lacks the object. Else the deletion is still to come.
 	maps.DeleteFunc(c.tombstones, func(name key, t tombstone) bool { return t.version <= version && listed[name] != t.uid })
 	c.advance(version)
 	return append(notifications, c.dropUnlisted(listed)...)
@@ -348,8 +344,7 @@ func indexKeys(o *object.Object) iter.Seq[indexKey] {
 
 type index map[indexKey]object.Sorted
 
-// update replaces an object. Old is nil for an added object, current for a deleted one;
-// otherwise both have the same name.
+// update replaces an object. Old is nil for an added object, current for a deleted one; else both have the same name.
 func (x index) update(old, current *object.Object) {
 	for k := range indexKeys(old) {
 		if _, stays := k.sameIn(current); !stays {
@@ -374,8 +369,7 @@ func (x index) remove(k indexKey, o *object.Object) {
 	x[k] = rest
 }
 
-// candidates returns the fewest keys that cover all orphans the selector can match. It is
-// unknown for selectors without an equality.
+// candidates returns the fewest keys that cover all orphans a selector can match; unknown if it requires no equality.
 func (x index) candidates(selector labels.Selector) (keys []indexKey, known bool) {
 	requirements, _ := selector.Requirements()
 	fewest := 0

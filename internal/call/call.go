@@ -24,13 +24,11 @@ type Transport interface {
 	// Timeout, with an error of its own that does not wrap context.DeadlineExceeded. The body of a response is within
 	// the limits of the request; Limits has the errors for larger ones, and MaxErrorBytes applies to what errors quote.
 	//
-	// Exchange sets Code and BytesIn of the result, also when it fails. The types of errors
-	// are those of package hook: an UnreachableError if the hook as a whole fails,
-	// independently of the request, a RetryAfterError if it wants a later call.
+	// Exchange sets Code and BytesIn of the result, also when it fails. The types of errors are those of package hook:
+	// an UnreachableError if the hook fails for every request, a RetryAfterError if it wants a later call.
 	Exchange(ctx context.Context, req *Request, result *Result) (Response, error)
-	// Wrap says in an error how the hook was called, such as "POST http://hooks/sync: ". It
-	// gets each error that a call returns, also one of a response that cannot be decoded.
-	// The error may have a method Fault() *failure.Fault, which user interfaces show.
+	// Wrap says in an error how the hook was called, such as "POST http://hooks/sync: ". It gets each error of a call,
+	// also of decoding. The error may have a method Fault() *failure.Fault, which user interfaces show.
 	Wrap(hookType HookType, err error) error
 	// Timeout is the time limit of a call.
 	Timeout() time.Duration
@@ -64,8 +62,7 @@ const (
 // Request is the request of one call.
 type Request struct {
 	HookType HookType
-	// Body is one JSON object on one line. Each call has its own, which a transport may
-	// still read after the call returned.
+	// Body is one JSON object on one line. Each call has its own, which a transport may read after the call.
 	Body []byte
 	// Object is the object that the call is about, as JSON, for logs and caches; nil if there is none. It is read-only.
 	Object json.RawMessage
@@ -83,8 +80,7 @@ type Response struct {
 // Result reports one call.
 type Result struct {
 	HookType HookType
-	// Code is the HTTP status code. Other transports report 200 for a response and 500 for
-	// an error of the hook. It is 0 if there was neither.
+	// Code is the HTTP status code. Other transports report 200 for a response, 500 for an error of the hook, else 0.
 	Code int
 	// Duration is the time from sending the request to decoding the response.
 	Duration time.Duration

@@ -57,8 +57,7 @@ func SourceOf(err error) Source {
 	return ""
 }
 
-// maxMessage limits the bytes of a message, which may quote responses of hooks and the
-// API server; a condition holds at most 32 KiB.
+// maxMessage limits the bytes of a message, which may quote whole responses; a condition holds at most 32 KiB.
 const maxMessage = 1000
 
 // OneLine returns the error as a single line, because tables show only the first one.
@@ -90,9 +89,8 @@ type panicError struct {
 
 func (c *panicError) Error() string { return c.text }
 
-// Recover runs user code and converts a panic to an error; what, such as "the handler", names the code. It does the
-// same for runtime.Goexit, which t.FailNow and some libraries call. Goexit ends its goroutine, so do runs on a separate
-// one. See [PanicStack].
+// Recover runs user code and converts a panic to an error; what names the code, such as "the handler". It does the same
+// for runtime.Goexit, which t.FailNow calls. That ends its goroutine, so do runs on another one. See [PanicStack].
 func Recover(what string, do func() error) (err error) {
 	done := make(chan struct{})
 	go func() {
@@ -113,8 +111,7 @@ func Recover(what string, do func() error) (err error) {
 	return err
 }
 
-// FromPanic converts a recovered value to an error. Call it in the deferred function,
-// where the stack is still that of the panic.
+// FromPanic converts a recovered value to an error. Call it in the deferred function, which has the stack of the panic.
 func FromPanic(text string, value any) error {
 	return &panicError{fmt.Sprintf("%s: %v", text, value), string(debug.Stack())}
 }

@@ -1,7 +1,6 @@
 package failure
 
-// Fault classifies an error by type. It is derived before the types are lost, so that
-// user interfaces can suggest a remedy.
+// Fault classifies an error by type. It is derived before types are lost, so that user interfaces can suggest a remedy.
 type Fault struct {
 	Kind FaultKind `json:"what"`
 	// Code is the HTTP status of a hook, Body the beginning of the response body.

@@ -13,8 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Field returns the bytes of the value at a path of member names, such as
-// Field("spec", "selector"); nil if it is missing or null. Read-only.
+// Field returns the bytes of the value at a path such as Field("spec", "selector"); nil if missing or null. Read-only.
 func (o *Object) Field(path ...string) []byte {
 	dec := newDecoder(o.raw)
 	defer dec.release()
@@ -65,8 +64,7 @@ type Edit struct {
 	Path  []string
 }
 
-// With returns a copy of the object with a value set. It creates missing objects on the path.
-// A nil value removes the member.
+// With returns a copy with a value set. It creates missing objects on the path. A nil value removes the member.
 func (o *Object) With(value []byte, path ...string) (*Object, error) {
 	return o.Edited(Edit{Value: value, Path: path})
 }
@@ -150,8 +148,7 @@ func find(data []byte, name string) (member, bool) {
 	return member{span{from, to}, span{to - int64(len(value)), to}}, true
 }
 
-// seek reads the beginning of the next value, up to the value of a member. It returns the start
-// of the member, and whether there is one.
+// seek reads the next value up to that of a member. It returns the start of the member, and whether there is one.
 func seek(dec *jsontext.Decoder, name string) (from int64, ok bool) {
 	if dec.PeekKind() != '{' {
 		return 0, false

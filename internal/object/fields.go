@@ -34,8 +34,7 @@ func DecodeExact(data []byte) (fields map[string]any, err error) {
 	return fields, err
 }
 
-// DecodeOrEmpty decodes the fields of an object; integers stay integers. Other values become an empty object, so that
-// lookups find nothing.
+// DecodeOrEmpty is Decode, but other values than objects become an empty object, so that lookups find nothing.
 func DecodeOrEmpty(data []byte) map[string]any {
 	if fields, err := Decode(data); err == nil && fields != nil {
 		return fields
@@ -196,9 +195,8 @@ func Missing(want, have map[string]any) (missing map[string]any, first string) {
 	return missing, first
 }
 
-// ItemKey identifies the items of a list by a field and, with protocols, by the protocol. The API
-// uses port and protocol as the key of ports, with TCP as the default. With manifests, the items
-// are whole objects, such as the children of a response.
+// ItemKey identifies the items of a list by a field and, with protocols, by the protocol. The API has ports by port and
+// protocol, TCP by default. With manifests, the items are whole objects, such as the children of a response.
 type ItemKey struct {
 	Field     string
 	protocols bool
@@ -315,8 +313,7 @@ func (k ItemKey) describe(id Identity) string {
 	return text
 }
 
-// FirstDifference returns the path of the first field in which two JSON values differ, by sorted names;
-// "" if they are equal.
+// FirstDifference returns the path of the first field in which two JSON values differ, by sorted names; "" for none.
 func FirstDifference(a, b any) string { return DifferenceBy("", a, b, EqualScalars) }
 
 // DifferenceBy is FirstDifference with another comparison of scalars, below a path.
@@ -398,8 +395,7 @@ func Number(value any) (float64, bool) {
 
 // FieldChange is a field whose value changes.
 type FieldChange struct {
-	// Path is such as "spec.ports[port=80].nodePort". List items are named by their key, or by
-	// their index if they have none.
+	// Path is such as "spec.ports[port=80].nodePort". List items are named by their key, or else by their index.
 	Path string `json:"path"`
 	// From and To are the values as JSON; nil if there is none.
 	From json.RawMessage `json:"from,omitempty"`
@@ -443,8 +439,7 @@ func (c *changes) compare(path string, before, after any) {
 	}
 }
 
-// bothOf returns the two values if they have the same type. With keys, a missing value counts as an
-// empty one, unless both are empty.
+// bothOf returns two values of the same type. With keys, a missing value counts as an empty one, unless both are empty.
 func bothOf[T map[string]any | []any](c *changes, before, after any) (left, right T, fit bool) {
 	left, isLeft := before.(T)
 	right, isRight := after.(T)

@@ -251,8 +251,7 @@ func LimitValues(data []byte, limit int) error {
 	return nil
 }
 
-// countValues counts until there are more than enough: one value for the whole, one per comma,
-// and one per container that is not empty.
+// countValues counts until there are enough: one for the whole, one per comma, and one per container that is not empty.
 func countValues(data []byte, enough int) int {
 	count := 1
 	for at := 0; at < len(data) && count <= enough; at++ {

@@ -24,8 +24,7 @@ import (
 //
 // There may be a hundred thousand objects, so this is small: 128 bytes. Rarely used metadata is read from the JSON.
 type Object struct {
-	// raw is the JSON. Between its length and its capacity are texts that the JSON has only in
-	// escaped form, and managedFields if they are kept.
+	// raw is the JSON. Up to its capacity follow texts that it has only in escaped form, and managedFields if kept.
 	raw    []byte
 	digest uint64
 	intent uint64
@@ -33,8 +32,7 @@ type Object struct {
 	typeName   unique.Handle[typeName]
 	version    uint64
 	generation int64
-	// names are namespace and name, in memory of their own: as map keys they outlive the
-	// object and must not keep its bytes.
+	// names are namespace and name, in memory of their own: as map keys they outlive the object's bytes.
 	names    string
 	owner    ownerRanges
 	uid      textRange
@@ -75,8 +73,7 @@ func (o *Object) Name() string { return o.names[o.nameFrom:] }
 // UID returns metadata.uid; "" for an object that was never stored. The string keeps the whole object in memory.
 func (o *Object) UID() string { return o.textAt(o.uid) }
 
-// Version returns metadata.resourceVersion as an integer; 0 for an object that was never stored.
-// Newer versions of a resource are greater.
+// Version returns metadata.resourceVersion as an integer, which grows; 0 for an object that was never stored.
 func (o *Object) Version() uint64 { return o.version }
 
 // ResourceVersion returns metadata.resourceVersion.
@@ -117,12 +114,10 @@ func (o *Object) Deleting() bool { return o.deleted }
 // only. Objects with equal digests look the same to a hook.
 func (o *Object) Digest() uint64 { return o.digest }
 
-// IntentDigest returns a hash of what users edit: labels, annotations and, by its generation, the
-// spec. It ignores the status.
+// IntentDigest returns a hash of what users edit: labels, annotations and, by its generation, the spec.
 func (o *Object) IntentDigest() uint64 { return o.intent }
 
-// ContentDigest returns a hash of what desired objects can set. For kinds with generations it does not include the
-// status.
+// ContentDigest returns a hash of what desired objects can set: for kinds with generations, not the status.
 func (o *Object) ContentDigest() uint64 {
 	if o.generation > 0 {
 		return o.intent
@@ -267,8 +262,7 @@ func IsSecret(members map[string]any) bool {
 // IsSecret reports whether the kind is that of Secrets.
 func (k GroupKind) IsSecret() bool { return k == GroupKind{Kind: "Secret"} }
 
-// IsSecretField reports whether a field of a Secret may hold a value: data, and annotations, in
-// which tools keep copies of it.
+// IsSecretField reports whether a field of a Secret may hold a value: data, and annotations, where tools keep copies.
 func IsSecretField(path string) bool {
 	for _, field := range []string{"data", "stringData", "metadata.annotations"} {
 		if rest, is := strings.CutPrefix(path, field); is && (rest == "" || rest[0] == '.' || rest[0] == '[') {
@@ -278,8 +272,7 @@ func IsSecretField(path string) bool {
 	return path == "" || path == "metadata"
 }
 
-// IsLastApplied reports whether an annotation has a copy of its object's fields: that of kubectl,
-// and those of controllers.
+// IsLastApplied reports whether an annotation has a copy of its object's fields, such as that of kubectl.
 func IsLastApplied(annotation string) bool { return strings.Contains(annotation, "last-applied") }
 
 // Kind is a kind of objects. The plural may be empty, and the version where it does not matter.

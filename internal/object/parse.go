@@ -16,8 +16,7 @@ import (
 // Parse parses a JSON object. It keeps no reference to data, and drops
 // metadata.managedFields, often a third of an object: see ParseWithManagedFields.
 //
-// It does not detect duplicate names, since the API server sends none: see HasUniqueNames. The
-// error of a field is a *FieldError.
+// It does not detect duplicate names: see HasUniqueNames. The error of a field is a *FieldError.
 func Parse(data []byte) (*Object, error) { return ParseAs(data, "", "") }
 
 // ParseAs is Parse for list items, which lack apiVersion and kind. It adds them if missing.

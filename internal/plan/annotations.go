@@ -39,8 +39,7 @@ func Annotation(o *object.Object, key string) string {
 // pages write it: "TIME by USER". Users may write any other value.
 type ReconcileRequest struct {
 	At time.Time
-	// By is the name of the user, as the client wrote it. It is not verified: the audit log of the
-	// API server has the authenticated one.
+	// By is the name of the user, as the client wrote it. Only the audit log of the API server has a verified one.
 	By string
 }
 

@@ -21,8 +21,7 @@ type Claim struct {
 	Changes  []Action
 }
 
-// Claim claims objects of one kind: those that the parent owns, and matching orphans. A parent that
-// is being deleted adopts nothing.
+// Claim claims objects of one kind: those that the parent owns, and matching orphans. A deleted parent adopts nothing.
 func (f *Planner) Claim(resource object.Resource, owned, orphans []*object.Object) (Claim, error) {
 	c := Claim{Children: make([]*object.Object, 0, len(owned))}
 	change := func(verb Verb, o *object.Object, reason string, owners ...json.RawMessage) error {
@@ -88,8 +87,7 @@ func replaceOwner(o *object.Object, uid string, by ...json.RawMessage) (*object.
 	return o.WithValue(owners, "metadata", "ownerReferences")
 }
 
-// ControllerRevisions is the kind that stores revisions. Every cluster has it, it is namespaced,
-// and its data is immutable.
+// ControllerRevisions is the kind that stores revisions. Every cluster has it, and its data is immutable.
 var ControllerRevisions = object.Resource{
 	Group: "apps", Version: "v1", Plural: "controllerrevisions", Kind: "ControllerRevision", Namespaced: true,
 }
@@ -112,8 +110,7 @@ func RevisionName(prefix string, parts ...string) string {
 // ParentUIDLabel is on every revision. Watches select it.
 const ParentUIDLabel = "setpoint.dev/parent-uid"
 
-// UpToDate reports whether an observed child is known to match a desired one, given by its digest.
-// Such children are not compared.
+// UpToDate reports whether an observed child is known to match the digest of a desired one. It is not compared then.
 type UpToDate func(observed *object.Object, desired uint64) bool
 
 // Changes plans the writes that turn the observed children into the desired ones. It skips objects

@@ -52,8 +52,7 @@ type FlappingChild struct {
 	ExpiresAt time.Time
 }
 
-// RecordWrite records a write, and returns the child if it is throttled now; else nil. It starts over if the desired
-// child has changed.
+// RecordWrite records a write, and returns the child if it is throttled now. It starts over for another desired child.
 func (f *Flapping) RecordWrite(a Action, now time.Time) *FlappingChild {
 	if !isCorrection(a) {
 		return nil
@@ -189,8 +188,7 @@ func (c *DeterminismCheck) RecordResult(differ bool) {
 	c.sameAtOnce = c.sameAtOnce || !differ
 }
 
-// ResponseDifference returns the first difference of two responses, such as "ConfigMap a/b:
-// data.time"; "" if they are equivalent.
+// ResponseDifference returns the first difference of two responses, such as "ConfigMap a/b: data.time"; "" for none.
 func ResponseDifference(first, second *hook.Response) string {
 	left, right := childrenIn(first), childrenIn(second)
 	for _, name := range slices.Sorted(maps.Keys(left)) {

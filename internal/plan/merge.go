@@ -26,16 +26,14 @@ import (
 //     end.
 //   - Other lists are replaced.
 //
-// It deviates where these rules would never converge: items with the same key are identified by
-// more fields, and a list without keys is merged by index as long as its desired value is
-// unchanged, so that values that the server sets do not count as differences.
+// It deviates where these rules would never converge: items with the same key are identified by more fields, and a list
+// without keys is merged by index while its desired value is unchanged, so that what the server sets is no difference.
 //
 // The inputs are JSON values without nulls in objects. They are not changed, and the result may share parts of them.
 type merger struct {
 	// keys are the possible keys of list items, the best first.
 	keys []object.ItemKey
-	// ignoreEmpty ignores an empty value (false, 0, "", [], {}) that was applied before and is
-	// absent: the server dropped it.
+	// ignoreEmpty ignores an empty value (false, 0, "", [], {}) that was applied and is absent: the server dropped it.
 	ignoreEmpty bool
 	// valuesOmitted means that only the field set of what was applied is known.
 	valuesOmitted bool
@@ -286,8 +284,7 @@ func withoutNulls(tree any) {
 	}
 }
 
-// RemoveNulls removes what is null in the desired fields from an object, and reports whether there was
-// something to remove.
+// RemoveNulls removes what is null in the desired fields from an object, and reports whether there was anything.
 func RemoveNulls(have, desired any) (removed bool) {
 	switch want := desired.(type) {
 	case map[string]any:
@@ -338,8 +335,7 @@ func (f *Planner) lastAppliedKeys() []string {
 	return lists.Union([]string{f.LastApplied}, []string{MetacontrollerAppliedAnnotation, AppliedFieldsAnnotation})
 }
 
-// dropApplied removes from annotations what controllers of all groups and strategies store of what they applied, and
-// those with more keys.
+// dropApplied removes the annotations in which controllers store what they applied, and those with more keys.
 func dropApplied(annotations map[string]any, more ...string) {
 	for _, key := range append(more, AppliedAnnotation, MetacontrollerAppliedAnnotation, AppliedFieldsAnnotation) {
 		delete(annotations, key)
@@ -452,8 +448,7 @@ func OtherOwners(owners []any, parent string) []any {
 	return kept
 }
 
-// lastApplied returns the last applied configuration of an observed object, with nulls, and its annotation;
-// nothing if it is missing or corrupt.
+// lastApplied returns the last applied configuration of an object, with nulls, and its annotation; nothing if corrupt.
 func (f *Planner) lastApplied(observed map[string]any) (last map[string]any, key string) {
 	annotations, _ := object.FieldAt(observed, "metadata", "annotations").(map[string]any)
 	for _, key := range f.lastAppliedKeys() {

@@ -138,9 +138,8 @@ type Action struct {
 	After *object.Object
 	// Want is the desired child with its nulls; for Apply only if these remove fields.
 	Want *object.Object
-	// DryRunVerb makes a Delete conditional: the writer first tries After as a dry run, by Update
-	// or Apply. If that changes nothing, it applies After instead of deleting. If the server would
-	// reject After as a new object, it does not delete either.
+	// DryRunVerb makes a Delete conditional: the writer first tries After as a dry run, by Update or Apply. If that
+	// changes nothing, it applies After instead. It does not delete if the server would reject After as a new object.
 	DryRunVerb Verb
 	// Desired is the digest of the desired child; 0 for Adopt, Release and unconditional Delete.
 	Desired uint64
@@ -171,8 +170,7 @@ type TakeOver struct {
 // PreviousManager is a previous manager of a child.
 type PreviousManager struct {
 	Name string
-	// Shared means that other clients used the same manager name: a label, annotation or finalizer
-	// that is not in Applied stays.
+	// Shared means that other clients use the name: a label, annotation or finalizer that is not in Applied stays.
 	Shared bool
 }
 
@@ -220,8 +218,7 @@ func (p Plan) String() string {
 // String returns text such as "update Service shop/web: spec.ports[0].port differs".
 func (a Action) String() string { return fmt.Sprintf("%s %s: %s", a.Verb, a.Ref, a.Reason) }
 
-// tiers is the order in which kinds are written, so that dependencies come first. Other kinds come
-// last. Deletions use the reverse order.
+// tiers is the order in which kinds are written, dependencies first, other kinds last. Deletions use the reverse order.
 var tiers = []struct {
 	group string
 	kinds []string

@@ -209,8 +209,7 @@ type StatusReport struct {
 // OwnConditions are the types of these conditions. A type that the hook sets belongs to the hook.
 var OwnConditions = [...]string{setpoint.ConditionSynced, setpoint.ConditionReconciling, setpoint.ConditionStalled}
 
-// conditions returns the conditions of a report. Reconciling and Stalled only exist while they are
-// True, as kstatus expects.
+// conditions returns those of a report. Reconciling and Stalled only exist while they are True, as kstatus expects.
 func (r StatusReport) conditions() []hook.Condition {
 	one := func(kind, status string) hook.Condition {
 		return hook.Condition{Type: kind, Status: status, Reason: r.Reason, Message: r.Message}
@@ -323,8 +322,7 @@ func wordsOf(message string) []string {
 	return slices.DeleteFunc(words, func(word string) bool { return strings.ContainsFunc(word, unicode.IsDigit) })
 }
 
-// WithoutOwnConditions returns a parent as hooks get it: without Setpoint's conditions. So a hook
-// that copies the status does not copy them.
+// WithoutOwnConditions returns a parent without Setpoint's conditions, so that a hook that copies the status has none.
 func WithoutOwnConditions(stored *object.Object, hookConditions []string) (*object.Object, error) {
 	if stored.Field("status", "conditions") == nil {
 		return stored, nil

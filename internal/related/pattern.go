@@ -52,8 +52,7 @@ func (p *pattern) selections() []cache.Selection {
 	})
 }
 
-// readsByName makes Secrets an exception: only those that a rule names are read, with any number of
-// watches. Roles with resourceNames allow that.
+// readsByName makes Secrets an exception: only those that a rule names are read, as Roles with resourceNames allow.
 func (p *pattern) readsByName() bool { return p.resource.GroupKind().IsSecret() }
 
 func (p *pattern) indexKeys() []indexKey {

@@ -60,12 +60,9 @@ type Registry struct {
 // New returns an empty registry. It sends no request before the first rule.
 func New(o Options) *Registry {
 	return &Registry{
-		options:  o,
-		after:    func(d time.Duration, do func()) func() bool { return time.AfterFunc(d, do).Stop },
-		parents:  map[queue.Key]*ruleSet{},
-		ruleSets: map[string]*ruleSet{},
-		rules:    map[string]*sharedRule{},
-		watches:  map[cache.Selection]*sharedWatch{},
+		options: o, after: func(d time.Duration, do func()) func() bool { return time.AfterFunc(d, do).Stop },
+		parents: map[queue.Key]*ruleSet{}, ruleSets: map[string]*ruleSet{},
+		rules: map[string]*sharedRule{}, watches: map[cache.Selection]*sharedWatch{},
 	}
 }
 
@@ -222,8 +219,7 @@ type sharedRule struct {
 	// ruleSets are the sets that contain the rule.
 	ruleSets map[*ruleSet]struct{}
 
-	// watches are the watches of the rule. A rule without names has none. listed means that all have
-	// synced, so that events update the objects.
+	// watches are none for a rule without names. listed means that all have synced, so that events update the objects.
 	watches []*sharedWatch
 	listed  bool
 	// namespaceWatch watches the labels of namespaces; nil if they do not matter.
@@ -234,8 +230,7 @@ type sharedRule struct {
 	objects object.Sorted
 }
 
-// indexKeys returns the keys of the rule. A rule that selects namespaces by labels has keys for
-// each of these namespaces.
+// indexKeys returns the keys of the rule: if it selects namespaces by labels, for each of these namespaces.
 func (r *sharedRule) indexKeys() []indexKey {
 	if r.namespaceLabels == nil {
 		return r.pattern.indexKeys()
@@ -374,8 +369,7 @@ func (r *sharedRule) pendingWatches() []*sharedWatch {
 // digestSeed makes digests differ between processes.
 var digestSeed = maphash.MakeSeed()
 
-// ruleSet is the rules in a customize response. Parents with the same rules share it and its
-// snapshot. The registry's lock guards it.
+// ruleSet is the rules in a customize response. Parents with the same rules share it. The registry's lock guards it.
 type ruleSet struct {
 	registry *Registry
 	key      string

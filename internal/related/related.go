@@ -1,9 +1,8 @@
 // Package related finds the related objects that a customize hook selects, and the parents to
 // enqueue when one of them changes.
 //
-// It validates and resolves the rules, shares their watches, which it opens with the first and
-// closes with the last rule, and indexes the rules, so that an event neither visits all parents nor
-// calls a hook. Package composite calls the customize hook.
+// It validates and resolves the rules, shares their watches, and indexes the rules, so that an event neither visits all
+// parents nor calls a hook. Package composite calls the customize hook.
 package related
 
 import (
@@ -173,8 +172,7 @@ func (s Scope) namespaceFor(rule hook.RelatedRule, resource object.Resource, par
 	return parent, nil
 }
 
-// normalizeNames sorts names and drops empty ones, which hooks send for fields that are not set.
-// Only empty names select nothing, not everything.
+// normalizeNames sorts names and drops empty ones, of fields that are not set. Only empty names select nothing.
 func normalizeNames(requested []string) []string {
 	if len(requested) == 0 {
 		return nil

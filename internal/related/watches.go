@@ -9,8 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// maxNarrowWatches is how many narrow watches of one kind are open. Further rules share one watch
-// of the whole kind, which is cheaper for both sides.
+// maxNarrowWatches is how many narrow watches of one kind are open. Further rules share one of the whole kind.
 const maxNarrowWatches = 8
 
 // openWatches opens the watches of a rule: narrow ones, or that of the whole kind if there are too many. They do not
@@ -54,8 +53,7 @@ func (r *Registry) countNarrow(whole cache.Selection, added []cache.Selection) i
 	return len(narrow)
 }
 
-// fillSynced collects the objects of rules whose watches have all synced, with one pass over each
-// watch. From then on, events update them.
+// fillSynced collects the objects of rules whose watches have all synced. From then on, events update them.
 func (r *Registry) fillSynced(rules map[*sharedRule]struct{}) {
 	synced := maps.Clone(rules)
 	maps.DeleteFunc(synced, func(one *sharedRule, _ struct{}) bool { return one.listed || len(one.pendingWatches()) > 0 })
@@ -106,8 +104,7 @@ type sharedWatch struct {
 	registry  *Registry
 	selection cache.Selection
 	view      *cache.View
-	// synced means that the initial list is complete. Until then, reportedErr is the last error for
-	// which the parents were enqueued.
+	// synced means that all objects are listed. Until then, reportedErr is the last error that enqueued the parents.
 	synced      bool
 	reportedErr string
 	// rules are the rules that use the watch.
@@ -133,12 +130,8 @@ func (r *Registry) acquire(selection cache.Selection, user *sharedRule) *sharedW
 // openWatch starts a watch. Its handler waits for the lock that the caller has.
 func (r *Registry) openWatch(selection cache.Selection) *sharedWatch {
 	t := &sharedWatch{
-		registry:     r,
-		selection:    selection,
-		rules:        map[*sharedRule]struct{}{},
-		index:        index{},
-		cancelExpiry: func() bool { return true },
-		closed:       make(chan struct{}),
+		registry: r, selection: selection, rules: map[*sharedRule]struct{}{}, index: index{},
+		cancelExpiry: func() bool { return true }, closed: make(chan struct{}),
 	}
 	r.watches[selection] = t
 	handle := (*sharedRule).objectChanged

@@ -109,8 +109,7 @@ func (t *Tracer) linksOf(run *Run) (links []oteltrace.Link, above write) {
 	return links, above
 }
 
-// newAnnotation returns what the annotation says, if no run of the object has seen it. It stays on the object, and later
-// changes have other causes.
+// newAnnotation returns what the annotation says, if no run has seen it. It stays when later changes have other causes.
 func (t *Tracer) newAnnotation(run *Run) oteltrace.SpanContext {
 	if run.Annotation == "" {
 		return oteltrace.SpanContext{}

@@ -26,8 +26,7 @@ import (
 // scope names the instrumentation in spans.
 const scope = "github.com/setpoint-dev/setpoint"
 
-// Annotation is the annotation in which KEP-5915 stores the trace of who wrote an object, for controllers in other
-// processes.
+// Annotation is where KEP-5915 stores the trace of who wrote an object, for controllers in other processes.
 const Annotation = "tracing.k8s.io/traceparent"
 
 const traceparent = "traceparent"

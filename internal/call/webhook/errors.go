@@ -170,8 +170,7 @@ func faultKind(err error) failure.FaultKind {
 	return failure.HookFailed
 }
 
-// isTLSError reports whether the TLS handshake failed. For an alert from the peer,
-// crypto/tls provides only the name of the operation.
+// isTLSError reports whether the TLS handshake failed. Of the peer's alert, crypto/tls tells only the operation.
 func isTLSError(err error) bool {
 	if isType[*tls.CertificateVerificationError](err) || isType[tls.RecordHeaderError](err) || errors.Is(err, http.ErrSchemeMismatch) {
 		return true

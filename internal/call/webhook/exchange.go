@@ -67,13 +67,8 @@ func (w *Transport) newRequest(body []byte, header http.Header) *http.Request {
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	first, _ := open()
 	return &http.Request{
-		Method:        http.MethodPost,
-		URL:           w.url,
-		Host:          w.url.Host,
-		Header:        header,
-		Body:          first,
-		GetBody:       open,
-		ContentLength: int64(len(body)),
+		Method: http.MethodPost, URL: w.url, Host: w.url.Host, Header: header,
+		Body: first, GetBody: open, ContentLength: int64(len(body)),
 	}
 }
 

@@ -34,8 +34,7 @@ const (
 
 // Config configures a webhook. Only URL is required.
 type Config struct {
-	// URL is http or https. Its user and password are sent as basic authentication
-	// unless Credentials has an Authorization.
+	// URL is http or https. Its user and password are basic authentication unless Credentials has an Authorization.
 	URL string
 	// Timeout is the time limit of a call, from dialing to the last byte; default 10 s.
 	Timeout time.Duration
@@ -162,8 +161,7 @@ func (w *Transport) client(ctx context.Context) (*client, error) {
 	return w.replace(c), nil
 }
 
-// replace creates the client for new credentials. It keeps connections unless the TLS
-// configuration changed: a new token goes over existing ones.
+// replace creates the client for new credentials. It keeps connections unless the TLS configuration has changed.
 func (w *Transport) replace(c *Credentials) *client {
 	w.mu.Lock()
 	defer w.mu.Unlock()

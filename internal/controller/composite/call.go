@@ -119,8 +119,7 @@ func (r *run) newRequest(parent *object.Object) *hook.Request {
 // Times in whole seconds differ after it.
 const determinismPause = 1100 * time.Millisecond
 
-// checkDeterminism repeats the request to a hook whose responses lead to one write after another.
-// It sets nondeterminismErr if the responses differ.
+// checkDeterminism repeats a request whose responses keep causing writes. It sets nondeterminismErr if they differ.
 func (r *run) checkDeterminism(ctx context.Context, h hook.Hook, parent *object.Object) error {
 	if r.memory.hasWritten {
 		r.memory.determinism.RecordWrite(r.program.intentOf(r.Stored), r.Now())
@@ -147,8 +146,7 @@ func (r *run) checkDeterminism(ctx context.Context, h hook.Hook, parent *object.
 	return nil
 }
 
-// intentOf returns a digest that changes when a user edits the parent. Decorators set labels
-// themselves, so only the generation counts for them.
+// intentOf returns a digest that a user's edit changes. Decorators set labels, so only the generation counts for them.
 func (p *Program) intentOf(parent *object.Object) uint64 {
 	if p.isDecorator() {
 		return uint64(parent.Generation()) + 1
@@ -377,8 +375,7 @@ func (r *relation) chooseReadable(ctx context.Context, missing *unread) error {
 	return r.setReadable(ctx, missing)
 }
 
-// customizePatience is how many runs in a row may fail before the finalize hook is called without an answer of the
-// customize hook.
+// customizePatience is how many runs in a row may fail before the finalize hook is called without the customize hook.
 const customizePatience = 3
 
 // givesUp reports whether to go on although the customize hook fails. One that cannot be reached most

@@ -99,8 +99,7 @@ func isFailure(err error) bool {
 	return !delayed && !waits && !errors.Is(err, errRelatedPending) && !errors.Is(err, errIncomplete)
 }
 
-// isConflicting reports whether events must not retry a failure at once, because its own writes or
-// another client's cause them.
+// isConflicting reports whether events must not retry a failure at once, because writes about it cause them.
 func isConflicting(err error) bool {
 	reason := controller.ReasonOf(err)
 	return reason == ReasonConflicting || reason == ReasonFlapping

@@ -27,8 +27,7 @@ type family struct {
 	selectorErr error
 }
 
-// claim finds the children of the parent. It adopts orphans that match the selector and releases
-// children that no longer do.
+// claim finds the children of the parent. It adopts orphans that match the selector and releases others.
 func (f *family) claim(ctx context.Context) error {
 	if f.selectorErr != nil {
 		return failure.WithReason(ReasonInvalidParent, f.selectorErr)
@@ -71,8 +70,7 @@ func (f *family) listChildren() ([]plan.Action, error) {
 	return changes, nil
 }
 
-// applyClaims adopts and releases. It first checks that the parent is not deleted: the garbage
-// collector would delete adopted children with it.
+// applyClaims adopts and releases. A deleted parent adopts none: the garbage collector would delete them.
 func (f *family) applyClaims(ctx context.Context, changes []plan.Action) error {
 	live, err := f.writer.Get(ctx, f.program.Parent, f.Stored.Namespace(), f.Stored.Name())
 	switch {

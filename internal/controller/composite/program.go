@@ -40,8 +40,7 @@ type Program struct {
 	// Namespace limits the parents, and the children beside them, to a namespace; empty for all. Cluster-scoped kinds
 	// are not limited. Scope has the namespaces of cluster-scoped parents' children.
 	Namespace string
-	// Fields is a field selector of parents for the API server; empty for all. Parents that stop
-	// matching disappear and cannot be finalized.
+	// Fields is a field selector for the API server; empty for all. Parents that stop matching cannot be finalized.
 	Fields string
 	// Children are the rules for the kinds of children.
 	Children plan.Rules
@@ -269,8 +268,7 @@ func (p *Program) RevisionNamespace() string {
 	return p.Namespace
 }
 
-// serverSelector returns a label selector for the API server. It is empty if parents that stop
-// matching have to be finalized.
+// serverSelector returns a label selector for the API server; empty if parents that stop matching have to be finalized.
 func (p *Program) serverSelector() string {
 	if len(p.Selections) != 1 || p.Selections[0].Labels == nil || p.Finalizes() {
 		return ""

@@ -8,6 +8,7 @@ import (
 	"hash/maphash"
 	"maps"
 	"slices"
+	"time"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
@@ -84,8 +85,7 @@ func (c *Controller) Relate(ctx context.Context, key queue.Key) error {
 	return r.Secrets.Error(r.relation.findRelated(ctx))
 }
 
-// maxPasses bounds the hook calls of one run: one for the observed state, one for the result of the
-// writes, and more for hooks that work in steps.
+// maxPasses bounds the hook calls of a run: for the observed state, the result of the writes, and hooks with steps.
 const maxPasses = 6
 
 // RunItem reconciles one parent in the caller's goroutine. It must not run at the same time as Run.
@@ -219,8 +219,7 @@ func (r *run) reportResponseEvents() {
 	r.memory.sentEvents = reported
 }
 
-// buildPlan plans the children of the response and applies its status to the parent. It validates
-// the whole response first.
+// buildPlan plans the children of the response and sets its status on the parent, after it has validated all of it.
 func (r *run) buildPlan() (plan.Plan, error) {
 	desired, ignored, err := r.planner.Desired(r.response.Children)
 	if err != nil {
@@ -334,7 +333,7 @@ func (r *run) guardDeletions(todo plan.Plan) plan.Plan {
 func (r *run) unexplainedDeletions(todo plan.Plan) []plan.Action {
 	removals, edits := todo.Removals(), &r.memory.edits
 	if r.memory.version != r.logic.Version {
-		edits.Forget()
+		edits.At, edits.Pending = time.Time{}, false
 	}
 	// The controller stores the status of custom resources of composites.
 	storesStatus := !r.program.isDecorator() && r.program.Parent.Custom && r.program.Parent.Status

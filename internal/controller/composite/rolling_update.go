@@ -27,8 +27,7 @@ type rollingUpdate struct {
 
 	family  *family
 	history rolling.History
-	// responses are those for the previous revisions, in the order of the history; nil if there was
-	// no call or it failed with err.
+	// responses are those for the previous revisions, in the order of the history; nil without a call, or if it failed.
 	responses []*hook.Response
 	err       error
 	progress  rolling.Progress

@@ -59,8 +59,7 @@ func (s *parentStatus) report(ctx context.Context, now plan.StatusReport) error 
 	return s.store(ctx)
 }
 
-// overlay returns the parent with a response applied. If another controller stores the status, it ignores that of the
-// response and adds a warning.
+// overlay returns the parent with a response applied, but for a status that another controller stores, with a warning.
 func (s *parentStatus) overlay(response *hook.Response) (*object.Object, error) {
 	owner := s.program.statusOwner(s.Stored)
 	if owner == "" {
@@ -102,8 +101,7 @@ func (s *parentStatus) store(ctx context.Context) error {
 	return nil
 }
 
-// dropRejected drops the changes of a rejected write of the parent, so that they are not sent
-// again. It returns the error.
+// dropRejected drops the changes of a rejected write of the parent, so that they are not sent again.
 func (s *parentStatus) dropRejected(err error) error {
 	s.memory.syncedInput, s.wanted = 0, s.Stored
 	return err

@@ -70,11 +70,9 @@ type deletion struct {
 
 // tally compares the deletions of some parents with their children.
 type tally struct {
-	pending, recent int
-	// children is how many children there were at countedAt, when the first deletion became pending.
-	children  int
+	// Children were counted at countedAt, when the first deletion became pending.
+	plan.DeletionCount
 	countedAt time.Time
-	holding   bool
 }
 
 // pendingOf are the deletions of one parent's response.
@@ -148,7 +146,7 @@ func (d *Guard) Decide(of controller.ObjectID, moved bool, deletions []plan.Acti
 	case d.holding():
 		return Decision{Held: true, Value: confirmationValue(want.sum), Withheld: deletions}
 	}
-	if left := delay - now.Sub(want.since); left > 0 && d.all.children > d.limit.MaxDeletions {
+	if left := delay - now.Sub(want.since); left > 0 && d.all.Children > d.limit.MaxDeletions {
 		return Decision{Wait: left, Withheld: deletions}
 	}
 	for _, uid := range want.uids {
@@ -183,8 +181,8 @@ func (d *Guard) unconfirmed(of controller.ObjectID, want pendingOf, deletions []
 func (d *Guard) setPending(of controller.ObjectID, want *pendingOf, now time.Time) {
 	if want != nil { // Count the children before the first deletion.
 		for _, t := range d.tallies(want.moved) {
-			if t.pending == 0 || now.Sub(t.countedAt) > window && !t.holding {
-				t.children, t.countedAt = d.countChildren(t == &d.moved)+t.recent, now
+			if t.Pending == 0 || now.Sub(t.countedAt) > window && !t.Holding {
+				t.Children, t.countedAt = d.countChildren(t == &d.moved)+t.Recent, now
 			}
 		}
 	}
@@ -212,20 +210,18 @@ func (d *Guard) tallies(moved bool) []*tally {
 // count adds to the deletions that are pending, or were made recently.
 func (d *Guard) count(moved bool, pending, recent int) {
 	for _, t := range d.tallies(moved) {
-		t.pending, t.recent = t.pending+pending, t.recent+recent
+		t.Pending, t.Recent = t.Pending+pending, t.Recent+recent
 	}
 }
 
-func (d *Guard) holding() bool { return d.all.holding || d.moved.holding }
+func (d *Guard) holding() bool { return d.all.Holding || d.moved.Holding }
 
-// updateHolding compares the deletions with the limit. It retries the parents if the guard no
-// longer holds their deletions.
+// updateHolding compares the deletions with the limit. It retries the parents if the guard no longer holds theirs.
 func (d *Guard) updateHolding(now time.Time) {
 	held := d.holding()
 	for _, t := range d.tallies(true) {
-		t.holding = d.limit.Exceeded(plan.DeletionCount{
-			Pending: t.pending, Recent: t.recent, Children: t.children, Holding: t.holding || now.Before(d.heldUntil),
-		})
+		t.Holding = t.Holding || now.Before(d.heldUntil)
+		t.Holding = d.limit.Exceeded(t.DeletionCount)
 	}
 	if held && !d.holding() {
 		d.heldUntil = time.Time{}
@@ -254,7 +250,7 @@ func (d *Guard) confirmAll(now time.Time) {
 	clear(d.pending)
 	d.pendingSum, d.heldUntil = 0, time.Time{}
 	for _, t := range d.tallies(true) {
-		t.pending, t.holding = 0, false
+		t.Pending, t.Holding = 0, false
 	}
 	d.retry()
 }
@@ -266,13 +262,12 @@ func (d *Guard) retry() {
 	}
 }
 
-// Allow sets the value by which a user confirms deletions. It confirms nothing unless the held
-// deletions have that value now or later.
+// Allow sets the value by which a user confirms deletions. It counts once the held deletions have that value.
 func (d *Guard) Allow(value string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.confirmedValue = strings.Clone(value)
-	if d.all.pending > 0 && value == confirmationValue(d.pendingSum) {
+	if d.all.Pending > 0 && value == confirmationValue(d.pendingSum) {
 		d.confirmAll(d.now())
 	}
 }
@@ -284,7 +279,7 @@ func (d *Guard) WouldHold(deletions int) bool {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.limit.Exceeded(plan.DeletionCount{Pending: deletions, Recent: d.all.recent, Children: d.countChildren(false)})
+	return d.limit.Exceeded(plan.DeletionCount{Pending: deletions, Recent: d.all.Recent, Children: d.countChildren(false)})
 }
 
 // Drop removes the pending deletions of a parent.
@@ -434,9 +429,6 @@ type Edits struct {
 	// spec is that of the last run; 0 if unknown.
 	spec uint64
 }
-
-// Forget lets the edits so far explain nothing.
-func (e *Edits) Forget() { e.At, e.Pending = time.Time{}, false }
 
 // Explain reports whether the parent's spec changed recently or since the last successful run. An unknown previous
 // spec counts as unchanged, unless the controller has stored the status of an earlier generation.

@@ -295,7 +295,7 @@ func TestDeletionsOfMovedParentsAreComparedWithTheirChildren(t *testing.T) {
 	l.expectEach("made", 20, 60, 2)
 	l.advance(window)
 	l.expect("waits", 1, 1)
-	if l.all.recent != 0 || l.all.pending != 1 || l.moved.recent != 0 || l.moved.pending != 0 {
+	if l.all.Recent != 0 || l.all.Pending != 1 || l.moved.Recent != 0 || l.moved.Pending != 0 {
 		t.Errorf("after the window: all %+v, moved %+v", l.all, l.moved)
 	}
 }

@@ -46,8 +46,7 @@ type Revision struct {
 	Name string
 	// Number grows with each change of the revision.
 	Number int64
-	// Claims are the children that still follow a previous revision. The latest has none: it has all
-	// children that no previous revision claims.
+	// Claims are the children that still follow a previous revision. The latest has none: all others follow it.
 	Claims Claims
 	// Children are the desired ones of a previous revision; nil if they are unknown: then existing ones stay as they are.
 	Children []plan.Child

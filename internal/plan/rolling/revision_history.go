@@ -148,8 +148,7 @@ func (h *History) updateClaims(r Revision, claims Claims) (plan.Action, error) {
 	return writeOf(verb, r.Stored, after, reason), nil
 }
 
-// storeLatest plans the creation of the latest revision, or makes a previous one the latest again:
-// with the highest number and without claims.
+// storeLatest plans to create the latest revision, or to give a previous one the highest number and no claims.
 func (h *History) storeLatest() (plan.Action, error) {
 	r := h.Latest
 	if r.Stored == nil {

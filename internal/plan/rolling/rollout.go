@@ -38,8 +38,7 @@ type Step struct {
 	// Moved is how many children are moved to the latest revision now.
 	Moved    int
 	Progress Progress
-	// Failed are the errors of expressions. The children for which they failed count as not ready, and
-	// a kind whose Pause failed as paused.
+	// Failed are the errors of expressions. Then a child counts as not ready, and a kind whose Pause failed as paused.
 	Failed []error
 }
 

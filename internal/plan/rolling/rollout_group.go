@@ -70,8 +70,7 @@ func (r *Rollout) differs(observed *object.Object, want plan.Child) (bool, error
 	return !p.Empty(), err
 }
 
-// desired returns the desired child. If its revision does not know it, the existing child stays as
-// it is, or it is unknown.
+// desired returns the desired child. If its revision does not know it, an existing child stays, or it is unknown.
 func (c *candidate) desired() (want plan.Child, known bool) {
 	switch {
 	case c.previous < 0:
