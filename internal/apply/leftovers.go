@@ -18,10 +18,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// Some fields exclude each other: the members of a union, such as the sources of a volume, or a
-// default that belongs to a previous value, such as strategy.rollingUpdate beside the type Recreate.
-// The server then rejects a write that sets one and leaves the other in place. The response does
-// not desire the other one, so it goes with the write, unless another manager holds it.
+// Some fields exclude each other: the members of a union, such as the sources of a volume, or a default that belongs to
+// a previous value, such as strategy.rollingUpdate beside the type Recreate. The server then rejects a write that sets
+// one and leaves the other, which goes with the write, unless another manager holds it.
 
 // updateWithoutLeftovers sends the object of a write as an update without the fields that are null in the response, and
 // without the undesired ones for which the server rejected the write. It returns that error if there are none.
@@ -137,8 +136,7 @@ func (l *leftovers) removeBelow(have, want any, path []string, at []step) any {
 	return have
 }
 
-// removeMember removes what excludes the member at a path. A member that is not desired goes itself;
-// beside one that is desired, those that are not.
+// removeMember removes what excludes the member at a path: itself if it is not desired, else the undesired beside it.
 func (l *leftovers) removeMember(have, want map[string]any, path []string, at []step) {
 	name := path[0]
 	below := append(slices.Clip(at), step{name: name})

@@ -36,8 +36,7 @@ func (r Result) Changed() bool {
 	return r.Err == nil && (r.Stored == nil || r.Action.Before == nil || r.Stored.Version() != r.Action.Before.Version())
 }
 
-// MissingNamespaceError says that a write was skipped because the plan could not create its
-// namespace. A namespace of that name may exist and belong to another owner.
+// MissingNamespaceError says that a write was skipped because its namespace, perhaps of another owner, was not created.
 type MissingNamespaceError struct{ Namespace string }
 
 func (e *MissingNamespaceError) Error() string {

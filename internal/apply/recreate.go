@@ -66,8 +66,7 @@ func (w *Writer) sendDryRun(ctx context.Context, a plan.Action, version string) 
 	return w.try(ctx, inPlace(a, bound))
 }
 
-// isRejected reports whether the server rejects an update: a field is immutable, an admission
-// webhook denies it, or updates are not supported.
+// isRejected reports whether the server rejects an update: for an immutable field, by admission, or as unsupported.
 func isRejected(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err)
 }

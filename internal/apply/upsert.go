@@ -39,9 +39,8 @@ func (w *Writer) Ownership(ctx context.Context, resource object.Resource, namesp
 	return &Ownership{o, lists.Map(live.ManagedFields, func(e managedFieldsEntry) string { return e.Manager })}, nil
 }
 
-// Apply creates or updates an object by server-side apply with a field manager; the default if
-// empty. It forces conflicts and rejects unknown fields. It also removes fields that the manager
-// set before and that o does not have, even those of a Create.
+// Apply creates or updates an object by server-side apply with a field manager; the default if empty. It forces
+// conflicts, rejects unknown fields, and removes what the manager has set and o lacks, even by a Create.
 func (w *Writer) Apply(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error) {
 	manager = managerOr(manager)
 	a := plan.Action{Verb: plan.Apply, Resource: resource, Ref: o.Ref(), After: o, Manager: manager}

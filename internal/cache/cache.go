@@ -82,11 +82,9 @@ func (e Event) Object() *object.Object { return cmp.Or(e.New, e.Old) }
 type Options struct {
 	// Log defaults to slog.Default.
 	Log *slog.Logger
-	// OnHealth is called when a watch fails, when its error changes and, with nil, when it
-	// works again. It must be quick.
+	// OnHealth is called when a watch fails, its error changes or, with nil, it works again. It must be quick.
 	OnHealth func(Selection, error)
-	// MinBackoff is the first delay before a failed watch is retried. It doubles up to
-	// MaxBackoff. Defaults: 250ms and 30s.
+	// MinBackoff is the first delay before a failed watch is retried, 250ms if zero. It doubles up to MaxBackoff, 30s.
 	MinBackoff, MaxBackoff time.Duration
 	// GracePeriod is how long a watch may be throttled (429) or disconnected before it counts as failing; 5s if zero.
 	GracePeriod time.Duration
@@ -140,7 +138,9 @@ func New(client rest.Interface, options Options) *Cache {
 // order, without gaps or duplicates. It never runs within Watch or twice at once. It must be
 // quick, and must not call ObserveWrite, ObserveDelete or Close.
 func (c *Cache) Watch(selection Selection, handle func(Event)) *View {
-	selection.Labels = canonical(selection.Labels)
+	if parsed, err := labels.Parse(selection.Labels); err == nil { // The API server reports invalid ones.
+		selection.Labels = parsed.String() // So that equal selectors are equal strings.
+	}
 	v := &View{handle: handle, ready: make(chan struct{}), readyOrFailed: make(chan struct{})}
 	v.markReadyOrFailed = sync.OnceFunc(func() { close(v.readyOrFailed) })
 	v.markReady = sync.OnceFunc(func() { close(v.ready); v.markReadyOrFailed() })
@@ -163,27 +163,16 @@ func (c *Cache) Watch(selection Selection, handle func(Event)) *View {
 	return v
 }
 
-// canonical makes equal selectors equal strings. The API server reports invalid ones.
-func canonical(selector string) string {
-	parsed, err := labels.Parse(selector)
-	if err != nil {
-		return selector
-	}
-	return parsed.String()
-}
-
 // start starts a watch. The caller holds the lock.
 func (c *Cache) start(w *watch) {
 	switch {
 	case c.startManual != nil:
 		c.startManual(w)
-		return
-	case c.closed:
-		return
+	case !c.closed:
+		ctx, stop := context.WithCancel(context.Background())
+		w.stop = stop
+		c.running.Go(func() { w.run(ctx, c.client, &c.running) })
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	w.stop = stop
-	c.running.Go(func() { w.run(ctx, c.client, &c.running) })
 }
 
 func (c *Cache) release(w *watch) {
@@ -250,8 +239,7 @@ type watch struct {
 	// viewCount is guarded by the mutex of the Cache.
 	viewCount int
 
-	// deliverMu is held while the cache changes and handlers run, so that they receive
-	// events in order. It guards views.
+	// deliverMu is held while the cache changes and handlers run, for the order of events. It guards views.
 	deliverMu sync.Mutex
 	views     []*View
 
@@ -421,8 +409,7 @@ func (v *View) CountOwned(uid, namespace string) int {
 	return len(v.watch.cache.owned(uid, namespace))
 }
 
-// Orphans returns the objects without a controller that match the selector, sorted by
-// namespace and name. An empty namespace means all.
+// Orphans returns the matching objects without a controller, sorted, in a namespace, or in all if it is empty.
 func (v *View) Orphans(namespace string, selector labels.Selector) []*object.Object {
 	v.watch.mu.RLock()
 	defer v.watch.mu.RUnlock()
@@ -468,9 +455,8 @@ func (v *View) Synced() bool {
 // Err returns the error of the watch, which is retried; nil while it works.
 func (v *View) Err() error { return v.watch.currentErr() }
 
-// ObserveWrite stores the result of a write, so that it is read at once, unless the cache has
-// a newer version. It notifies the handlers of other views. The handler of this view is
-// notified only if another client's change came between.
+// ObserveWrite stores the result of a write, unless the cache has a newer version. It notifies the handlers of other
+// views; that of this view only if another client's change came between.
 func (v *View) ObserveWrite(o *object.Object) { v.observe(o, false) }
 
 // ObserveDelete removes an object that this client deleted, and notifies the handlers of other views.

@@ -247,8 +247,7 @@ func newFrameReader(body io.Reader) *frameReader {
 	return &frameReader{in: bufio.NewReaderSize(body, frameBuffer)}
 }
 
-// next returns the type and the JSON of the next event, valid until the next call. It returns
-// io.EOF at the end, and io.ErrUnexpectedEOF within an event.
+// next returns the next event, valid until the next call; io.EOF at the end, io.ErrUnexpectedEOF within an event.
 func (f *frameReader) next() (machinery.EventType, []byte, error) {
 	if f.decoder != nil {
 		return f.decode()
@@ -321,8 +320,7 @@ func (f *frameReader) decode() (machinery.EventType, []byte, error) {
 // errLost means that a watch ended and none is open yet.
 var errLost = errors.New("the connection to the API server was lost; reconnecting")
 
-// connection tracks the connection of a watch. It computes the delays between attempts, and reports a watch that stays
-// disconnected for the grace period.
+// connection tracks the connection of a watch. It computes delays, and reports one that is lost for the grace period.
 type connection struct {
 	options Options
 	report  func(error)

@@ -132,8 +132,7 @@ func (c *watchCache) eventArrived(o *object.Object) {
 	}
 }
 
-// goneArrived is eventArrived for a DELETED event. With versions per object, the tombstone stays for older
-// writes whose results are still to come.
+// goneArrived is eventArrived for a DELETED event. With perObject, the tombstone stays for results of older writes.
 func (c *watchCache) goneArrived(o *object.Object) {
 	c.eventArrived(o)
 	if t := c.tombstones[keyOf(o)]; c.perObject && c.objects[keyOf(o)] == nil && t.version < o.Version() {
@@ -188,8 +187,7 @@ func (c *watchCache) trackWrite(o, old *object.Object, by *View) {
 	c.pendingWrites[o.UID()] = &pendingWrites{view: by, base: old, latest: o, versions: []uint64{o.Version()}}
 }
 
-// deleteReturned handles the result of a delete. A missing object needs no tombstone: its
-// events have arrived, or will arrive in pairs.
+// deleteReturned handles the result of a delete. A missing object needs no tombstone: events about it come in pairs.
 func (c *watchCache) deleteReturned(o *object.Object, by *View) []notification {
 	old := c.objects[keyOf(o)]
 	if old == nil || old.UID() != o.UID() {
@@ -308,8 +306,7 @@ func (c *watchCache) dropUnlisted(listed map[key]string) []notification {
 	return notifications
 }
 
-// indexKey is a key of the index: the UID of an object's controller or, without one, each of
-// its labels. No label has an empty key, so one map holds both.
+// indexKey is the UID of an object's controller or, without one, each of its labels. No label has an empty key.
 type indexKey struct{ label, value string }
 
 func ownerKey(uid string) indexKey { return indexKey{value: uid} }

@@ -206,8 +206,7 @@ type Output struct {
 
 type outputKey struct{}
 
-// WithOutput returns a context for a call of a hook, and what the hook prints. Only inline and exec
-// hooks print what belongs to one call.
+// WithOutput returns a context for a call of a hook, and what the hook prints, which only inline and exec hooks do.
 func WithOutput(ctx context.Context) (context.Context, *Output) {
 	o := &Output{}
 	return context.WithValue(ctx, outputKey{}, o), o

@@ -74,8 +74,7 @@ func SetField(fields map[string]any, value any, path ...string) {
 	fields[path[len(path)-1]] = value
 }
 
-// DecodeStrictly decodes JSON that a user has written. It returns all unknown and duplicate fields, and a value of a wrong
-// type, each with its field.
+// DecodeStrictly decodes JSON of a user. Its errors name all unknown and duplicate fields, and one of a wrong type.
 func DecodeStrictly(data []byte, into any) []error {
 	problems, err := strict.UnmarshalStrict(data, into)
 	if err != nil {
@@ -210,8 +209,7 @@ var ChildKeys = []ItemKey{
 	{Field: "mountPath"}, {Field: "name"}, {Field: "uid"}, {Field: "ip"}, {Field: "path"},
 }
 
-// ApplyKeys returns ChildKeys as a server-side apply has them. Two ports of a built-in kind with different protocols are
-// never the same.
+// ApplyKeys returns ChildKeys for a server-side apply, where ports of built-in kinds differ by their protocols.
 func ApplyKeys(group string) []ItemKey {
 	if IsBuiltInGroup(group) {
 		return builtInKeys
@@ -290,8 +288,7 @@ func (k ItemKey) of(item any) (Identity, bool) {
 	return Identity{}, false
 }
 
-// manifest returns the kind, namespace and name of an object. If two objects share these because
-// their groups differ, the list is compared by index.
+// manifest returns the kind, namespace and name of an object. If only groups differ, the list is compared by index.
 func manifest(members map[string]any) (Identity, bool) {
 	kind, hasKind := members["kind"].(string)
 	name, hasName := FieldAt(members, "metadata", "name").(string)
@@ -362,8 +359,7 @@ func differenceOfMembers(path string, a, b map[string]any, same func(a, b any) b
 	return ""
 }
 
-// EqualScalars treats 1 and 1.0 as equal: some hooks have only one type of number. Two integers are compared
-// exactly: float64 has not all of them above 2^53.
+// EqualScalars treats 1 and 1.0 as equal: some hooks have only one type of number. Integers are compared exactly.
 func EqualScalars(a, b any) bool {
 	switch b.(type) {
 	case map[string]any, []any:
@@ -410,8 +406,7 @@ func Changes(before, after map[string]any) []FieldChange {
 	return found.list
 }
 
-// KeyedChanges is Changes, but compares list items by their key if they have one, reports an added
-// or removed object by its fields, and null as a value.
+// KeyedChanges is Changes, but compares list items by key, reports an added or removed object by its fields, and nulls.
 func KeyedChanges(before, after map[string]any) []FieldChange {
 	found := changes{keys: displayKeys}
 	found.compareMembers("", before, after)

@@ -194,8 +194,7 @@ func plainLabels(data []byte) []byte {
 	return append(bytes.TrimSuffix(plain, []byte(",")), '}')
 }
 
-// Sorted are objects of one kind in the order of requests to hooks, that of "namespace/name". It takes eight bytes per
-// object, and most sets are small.
+// Sorted are objects of one kind in the order of requests to hooks, that of "namespace/name". Most sets are small.
 type Sorted []*Object
 
 // CompareNames orders objects by "namespace/name".
@@ -428,8 +427,7 @@ func IsClusterScoped(kind string) bool {
 		ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration VolumeAttachment VolumeAttributesClass`), kind)
 }
 
-// IsBuiltInGroup reports whether the Kubernetes API server itself serves a group. Others are those of CRDs and of
-// API servers that are aggregated, also some that end in .k8s.io.
+// IsBuiltInGroup reports whether the Kubernetes API server itself serves a group. Some others end in .k8s.io too.
 func IsBuiltInGroup(group string) bool {
 	return group == "" || slices.Contains(strings.Fields(`
 		admissionregistration.k8s.io apps authentication.k8s.io authorization.k8s.io autoscaling batch certificates.k8s.io

@@ -14,8 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Claim is the result of claiming: the children of a parent, and the writes that adopt orphans and
-// release children that no longer match the selector.
+// Claim is the result of claiming: the children of a parent, and the writes that adopt orphans and release others.
 type Claim struct {
 	Children []*object.Object
 	Changes  []Action

@@ -9,8 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// DeletionLimit is the limit above which the deletion guard holds deletions. Only deletions that
-// nothing but a hook response explains count.
+// DeletionLimit is above what the deletion guard holds deletions that nothing but a hook response explains.
 type DeletionLimit struct {
 	// MaxDeletions is how many deletions are always allowed.
 	MaxDeletions int

@@ -22,8 +22,7 @@ func Diff(a Action) ([]object.FieldChange, error) {
 	return Compare(a.Before, result)
 }
 
-// Overlay returns an object with the fields of another set on it. It is what an apply makes of it,
-// except for what only the server knows.
+// Overlay returns an object with the fields of another set on it, as by an apply, as far as that is known here.
 func Overlay(under, over *object.Object) (*object.Object, error) {
 	have, want, err := decodeBoth(under, over)
 	if err != nil {

@@ -168,8 +168,7 @@ func (c *DeterminismCheck) RecordWrite(intent uint64, now time.Time) {
 	c.calls, c.lastWrite = c.calls+1, now
 }
 
-// Due reports whether the request should be repeated: at once, or delayed if two responses at once
-// were the same before.
+// Due reports whether to repeat the request: at once, or delayed if two responses at once were the same before.
 func (c *DeterminismCheck) Due(intent uint64, now time.Time) (due, delayed bool) {
 	if !c.counts(intent, now) {
 		return false, false

@@ -233,8 +233,7 @@ func missingFinalizers(observed, desired map[string]any) []any {
 	})
 }
 
-// mergeOwners merges the owner references by UID. The reference to the parent is only in the
-// observed ones, so it stays.
+// mergeOwners merges the owner references by UID. That to the parent is only in the observed ones, so it stays.
 func mergeOwners(merged, observed, applied, desired map[string]any) {
 	owners := merger{keys: object.OwnerKeys}.lists(ownersIn(observed), ownersIn(applied), ownersIn(desired))
 	if metadata, isObject := merged["metadata"].(map[string]any); isObject && len(owners) > 0 {
@@ -322,15 +321,13 @@ var systemFields = []string{"selfLink", "uid", "resourceVersion", "generation", 
 // AppliedAnnotation is the annotation by which server-side apply notices that a field is no longer desired.
 const AppliedAnnotation = "setpoint.dev/applied"
 
-// The annotations with the last applied configuration of Setpoint's own group, which has names of fields only, and of
-// Metacontroller's.
+// The annotations with the last applied configuration: in Setpoint's own group with names of fields only.
 const (
 	AppliedFieldsAnnotation         = "setpoint.dev/applied-fields"
 	MetacontrollerAppliedAnnotation = "metacontroller.k8s.io/last-applied-configuration"
 )
 
-// lastAppliedKeys returns the annotations with a last applied configuration. The planner's own
-// comes first; the child may have belonged to another controller.
+// lastAppliedKeys returns the annotations of this controller, first, and of those that the child may have belonged to.
 func (f *Planner) lastAppliedKeys() []string {
 	return lists.Union([]string{f.LastApplied}, []string{MetacontrollerAppliedAnnotation, AppliedFieldsAnnotation})
 }

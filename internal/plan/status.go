@@ -242,9 +242,8 @@ func HookConditions(response *hook.Response) []string {
 	return types
 }
 
-// SetOwnConditions returns the parent with the conditions of a report in its status, except for
-// types that the hook sets. Conditions that say the same as the stored ones stay unchanged. If the
-// whole status does, it returns the stored parent.
+// SetOwnConditions returns the parent with the conditions of a report, except for types that the hook sets. Those that
+// say the same as before stay unchanged; if the whole status does, it returns the stored parent.
 func SetOwnConditions(parent, stored *object.Object, report StatusReport, hookConditions []string, now time.Time) (*object.Object, error) {
 	have, _ := object.Decode(stored.Field("status"))
 	want, _ := object.Decode(parent.Field("status"))

@@ -39,8 +39,7 @@ type Options struct {
 	Enqueue func(parent queue.Key, changed *object.Object)
 }
 
-// Registry has the rules of all parents of one controller. It is safe for concurrent use, except
-// for Set and Drop of the same parent.
+// Registry has the rules of all parents of a controller. Only Set and Drop of one parent must not run at the same time.
 type Registry struct {
 	options Options
 	// after is time.AfterFunc, unless a test has other timers.
@@ -140,11 +139,9 @@ func (r *Registry) Pending(parent queue.Key) []cache.Stat {
 
 // Snapshot is the related objects of a parent at one time.
 type Snapshot struct {
-	// Groups has a group for each kind in the rules, even without objects. Groups and objects are
-	// sorted as in the request. They are shared and read-only.
+	// Groups has a group for each kind in the rules, even without objects, sorted as in the request. It is read-only.
 	Groups []hook.Group
-	// Digest changes with the content of the groups, but not with resource versions. It is valid in
-	// this process only, and 0 without rules.
+	// Digest is of the groups without resource versions, valid in this process only; 0 without rules.
 	Digest uint64
 }
 
@@ -454,8 +451,7 @@ func groupOf(resource object.Resource, objects object.Sorted) hook.Group {
 	return group
 }
 
-// Equal rules are stored once, and so are equal rule sets: thousands of parents with the same rules
-// cost as much as one.
+// Equal rules and equal rule sets are stored once: thousands of parents with the same rules cost as much as one.
 
 func (r *Registry) ruleSetFor(patterns []pattern) *ruleSet {
 	rules := lists.Map(patterns, r.ruleFor)
@@ -501,14 +497,10 @@ func (r *Registry) detach(parent queue.Key, former *ruleSet) {
 	for _, one := range former.rules {
 		delete(one.ruleSets, former)
 		if len(one.ruleSets) == 0 {
-			r.dropRule(one)
+			delete(r.rules, one.key)
+			one.close()
 		}
 	}
-}
-
-func (r *Registry) dropRule(one *sharedRule) {
-	delete(r.rules, one.key)
-	one.close()
 }
 
 // index finds the rules that may select an object.

@@ -119,8 +119,7 @@ func validateRule(rule hook.RelatedRule) *RuleError {
 
 // Scope limits what the rules of a customize hook may select.
 type Scope struct {
-	// Version of the customize hook. In v1 the rules of a namespaced parent select only objects in
-	// its namespace and cluster-scoped objects.
+	// Version of the customize hook. In v1 those of a namespaced parent select in its namespace only.
 	Version hook.Version
 	// Namespaced means that the parents are namespaced.
 	Namespaced bool
@@ -185,8 +184,7 @@ func normalizeNames(requested []string) []string {
 // PollInterval is how often the lists of related objects are looked at outside of runs.
 const PollInterval = 20 * time.Millisecond
 
-// NamespacesOf returns the namespaces in which rules of parents in a namespace may select objects of a kind, ""
-// for all.
+// NamespacesOf returns the namespaces in which rules of a parent's namespace may select objects of a kind, "" for all.
 func (s Scope) NamespacesOf(resource object.Resource, parent string) []string {
 	if s.ownNamespaceOnly() {
 		return resource.In([]string{parent})

@@ -208,8 +208,7 @@ func (t *sharedWatch) close() {
 	t.registry.running.Go(t.view.Close)
 }
 
-// changed passes an event to the rules. It reads the object from the view, because the rules may
-// have objects that are newer than the event.
+// changed passes an event to the rules, with the object in the view: the rules may have a newer one than the event.
 func (t *sharedWatch) changed(e cache.Event, handle func(*sharedRule, change)) {
 	r := t.registry
 	r.mu.Lock()

@@ -97,12 +97,9 @@ func (r *run) callHook(ctx context.Context) error {
 // newRequest builds a hook request from the cached objects without copying them.
 func (r *run) newRequest(parent *object.Object) *hook.Request {
 	request := &hook.Request{
-		Controller:      r.program.Object,
-		Parent:          r.program.objectJSON(parent),
-		ParentNamespace: parent.Namespace(),
-		Finalizing:      r.Phase == controller.PhaseFinalizing,
-		Related:         r.relation.objects.Groups,
-		Children:        make([]hook.Group, len(r.family.byKind)),
+		Controller: r.program.Object, Parent: r.program.objectJSON(parent), ParentNamespace: parent.Namespace(),
+		Finalizing: r.Phase == controller.PhaseFinalizing, Related: r.relation.objects.Groups,
+		Children: make([]hook.Group, len(r.family.byKind)),
 	}
 	for i, children := range r.family.byKind {
 		resource := r.program.Children[i].Resource
@@ -115,8 +112,7 @@ func (r *run) newRequest(parent *object.Object) *hook.Request {
 	return request
 }
 
-// determinismPause is the time between two identical requests if two at once had the same response.
-// Times in whole seconds differ after it.
+// determinismPause is between equal requests if two at once had the same response. Times in whole seconds differ then.
 const determinismPause = 1100 * time.Millisecond
 
 // checkDeterminism repeats a request whose responses keep causing writes. It sets nondeterminismErr if they differ.
@@ -378,8 +374,7 @@ func (r *relation) chooseReadable(ctx context.Context, missing *unread) error {
 // customizePatience is how many runs in a row may fail before the finalize hook is called without the customize hook.
 const customizePatience = 3
 
-// givesUp reports whether to go on although the customize hook fails. One that cannot be reached most
-// likely takes the finalize hook with it.
+// givesUp reports whether to go on without the customize hook. If it is unreachable, the finalize hook is, most likely.
 func (r *relation) givesUp(err error) bool {
 	_, delayed := hook.RetryDelay(err)
 	return !delayed && !hook.IsUnreachable(err) && (r.memory.customizeFailed || r.memory.Attempts >= customizePatience-1)

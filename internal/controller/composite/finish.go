@@ -131,8 +131,7 @@ func (r *run) succeeded() record.Outcome {
 	return record.Synced
 }
 
-// recordResult stores the result in the memory. If the hook is reachable again, it retries the
-// parents that failed because it was not.
+// recordResult stores the result. If the hook is reachable again, it retries the parents that failed as it was not.
 func (r *run) recordResult(now controller.Result, failed bool) {
 	recovered := r.memory.Result.Unreachable && !now.Unreachable
 	now.Children = r.family.countChildren()

@@ -36,8 +36,7 @@ type memory struct {
 	finalResponse *hook.Response
 	// upToDate children need no comparison until they or their desired state change.
 	upToDate upToDateChildren
-	// coOwned are the children with a desired field that another manager owns, by the digest of their UID;
-	// nil for none.
+	// coOwned are the children with a desired field that another manager owns, by the digest of their UID.
 	coOwned map[uint64]bool
 	// recreating are the children that were deleted to be created again; nil for none.
 	recreating map[object.Ref]bool
@@ -52,8 +51,7 @@ type memory struct {
 	flapping   plan.Flapping
 	// version is that of the hooks in the latest run.
 	version string
-	// determinism finds hooks whose responses to the same request differ. hasWritten means that
-	// something was written since the latest call.
+	// determinism finds hooks whose responses differ. hasWritten means that there was a write since the latest call.
 	determinism plan.DeterminismCheck
 	hasWritten  bool
 	// edits are those of the parent, which may explain deletions.

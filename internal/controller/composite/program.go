@@ -72,8 +72,7 @@ type Program struct {
 	// Mark makes the controller a decorator: its children have this annotation, and its responses
 	// may set labels and annotations of the parent.
 	Mark plan.Mark
-	// Conditions means that the status schema of the parents has conditions, and that the
-	// controller sets its own there.
+	// Conditions means that the status schema of the parents has conditions, where the controller sets its own.
 	Conditions bool
 	// StatusOwners are controllers of a higher precedence that store the status of the parents they select. The
 	// status in responses for these parents is ignored.
@@ -92,8 +91,7 @@ type Program struct {
 	Revisions rolling.Revisions
 	// DeletionLimit is the limit above which deletions are held; nil for none.
 	DeletionLimit *plan.DeletionLimit
-	// Account is as which ServiceAccount the controller writes, and what hooks may read; zero for Setpoint's
-	// own rights.
+	// Account is as which ServiceAccount the controller writes, and hooks may read; zero for Setpoint's rights.
 	Account identity.Account
 	// Workers is the maximum of concurrent reconciles; 32 if zero.
 	Workers int

@@ -147,8 +147,7 @@ func (u *rollingUpdate) planUpdate(latest []plan.Child, response *hook.Response)
 	return step.Desired, step.Moved, u.setProgressCondition(response)
 }
 
-// readPrevious finds the children that the previous revisions want. Malformed responses are reported and leave their
-// children as they are.
+// readPrevious finds the children of the previous revisions. Malformed responses are reported, and leave theirs.
 func (u *rollingUpdate) readPrevious() {
 	errs := []error{u.err}
 	for i, response := range u.responses {
@@ -200,8 +199,7 @@ func withConditions(status json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(members)
 }
 
-// storeRevisions stores which children follow which revision, before anything is written to the
-// children. It reports whether there was anything to store.
+// storeRevisions stores which children follow which revision, before they are written. It reports whether it had to.
 func (u *rollingUpdate) storeRevisions(ctx context.Context) (bool, error) {
 	if u == nil || u.todo.Empty() {
 		return false, nil

@@ -31,8 +31,7 @@ const (
 	restartGrace = 10 * time.Second
 )
 
-// Guard is the deletion guard of one controller. It counts the pending and recent deletions
-// of its programs that only a hook response explains.
+// Guard is the deletion guard of a controller. It counts pending and recent deletions that only a response explains.
 type Guard struct {
 	limit *plan.DeletionLimit
 	now   func() time.Time
@@ -121,8 +120,7 @@ type Decision struct {
 	Withheld []plan.Action
 }
 
-// Decide decides about the deletions of a parent's response, which replace those of its previous response. confirms is
-// the value in the parent's annotation.
+// Decide decides about the deletions of a parent's latest response. confirms is the value in the parent's annotation.
 func (d *Guard) Decide(of controller.ObjectID, moved bool, deletions []plan.Action, confirms string) Decision {
 	if d.limit == nil {
 		return Decision{}

@@ -35,10 +35,12 @@ func (k Revisions) History(f *plan.Planner, kept, observed []*object.Object) (Hi
 		if plan.Annotation(o, controllerAnnotation) != k.Controller || o.Deleting() {
 			continue
 		}
-		r, err := readRevision(o, f.Rules)
+		claims, err := readClaims(plan.Annotation(o, claimsAnnotation), f.Rules)
 		if err != nil {
-			return History{}, err
+			return History{}, fmt.Errorf("%s: metadata.annotations[%q]: %w; without it, the children it lists follow the latest revision",
+				o.Ref(), claimsAnnotation, err)
 		}
+		r := Revision{Name: o.Name(), Number: o.Revision(), Claims: claims, Stored: o}
 		if r.Name == latest.Name {
 			h.Latest.Stored, h.Latest.Number = o, r.Number
 			continue
@@ -118,8 +120,7 @@ func (h *History) Writes(kept []Claims) (plan.Plan, error) {
 	return plan.Plan{Stages: stages}, nil
 }
 
-// updateClaims plans the update of the claims of a previous revision, or its deletion. The zero Action means that there
-// is nothing to do.
+// updateClaims plans the update of a previous revision's claims, or its deletion; the zero Action if nothing is to do.
 func (h *History) updateClaims(r Revision, claims Claims) (plan.Action, error) {
 	switch {
 	case len(claims) == 0 && r.Stored == nil:
@@ -172,13 +173,4 @@ func (h *History) storeLatest() (plan.Action, error) {
 func writeOf(verb plan.Verb, before, after *object.Object, reason string) plan.Action {
 	return plan.Action{Verb: verb, Resource: plan.ControllerRevisions, Ref: cmp.Or(before, after).Ref(), Before: before, After: after,
 		Reason: reason}
-}
-
-func readRevision(o *object.Object, rules plan.Rules) (Revision, error) {
-	claims, err := readClaims(plan.Annotation(o, claimsAnnotation), rules)
-	if err != nil {
-		return Revision{}, fmt.Errorf("%s: metadata.annotations[%q]: %w; without it, the children it lists follow the latest revision",
-			o.Ref(), claimsAnnotation, err)
-	}
-	return Revision{Name: o.Name(), Number: o.Revision(), Claims: claims, Stored: o}, nil
 }

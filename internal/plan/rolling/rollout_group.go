@@ -26,8 +26,7 @@ type candidate struct {
 	failure  error
 	// differs means that it differs from its own revision.
 	differs bool
-	// moved means that it is moved to the latest revision now. updating also includes children that
-	// are corrected or created there.
+	// moved means that it moves to the latest revision now, updating also that it is corrected or created there.
 	moved, updating bool
 }
 
