@@ -83,8 +83,7 @@ func removeMembers(have, want map[string]any, mine, theirs FieldSet) {
 	}
 }
 
-// remaining returns what is left of a value, and whether it stays if it is not desired. Without theirs, no other manager
-// owns it.
+// remaining returns what is left of a value, and whether it stays if undesired. If theirs is nil, no other owns it.
 func remaining(value, want any, mine, theirs FieldSet) (left any, stays bool) {
 	shared := theirs != nil
 	if want != nil && len(mine)+len(theirs) == 0 { // The server treats it as one value.

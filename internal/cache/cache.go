@@ -276,8 +276,12 @@ func (w *watch) report(err error) {
 		return
 	}
 	w.lastErr.Store(&err)
-	if err != nil {
-		w.markFailed()
+	if err != nil { // Those that wait for the first list go on.
+		w.deliverMu.Lock()
+		for _, v := range w.views {
+			v.markReadyOrFailed()
+		}
+		w.deliverMu.Unlock()
 	}
 	switch selection := w.selection.String(); {
 	case err == nil:
@@ -333,15 +337,6 @@ func (w *watch) addView(v *View) {
 		v.markReady()
 	}
 	if w.currentErr() != nil {
-		v.markReadyOrFailed()
-	}
-}
-
-// markFailed notifies the views that wait for the first list.
-func (w *watch) markFailed() {
-	w.deliverMu.Lock()
-	defer w.deliverMu.Unlock()
-	for _, v := range w.views {
 		v.markReadyOrFailed()
 	}
 }

@@ -282,8 +282,7 @@ func (c *watchCache) reset(list []*object.Object, version uint64) []notification
 	return notifications
 }
 
-// resolveWrites ends pending writes that a list includes. A list does not show whether another
-// client's change came between, so the writers are notified.
+// resolveWrites notifies the writers of pending writes in a list: another client's change may have come between.
 func (c *watchCache) resolveWrites(version uint64) []notification {
 	var notifications []notification
 	for _, own := range c.pendingWrites {

@@ -110,8 +110,7 @@ func (o *Object) textAt(p textRange) string {
 // Deleting reports whether metadata.deletionTimestamp is set.
 func (o *Object) Deleting() bool { return o.deleted }
 
-// Digest returns a hash of everything but metadata.resourceVersion, stable within this process
-// only. Objects with equal digests look the same to a hook.
+// Digest returns a hash of all that a hook sees, without metadata.resourceVersion, stable within this process only.
 func (o *Object) Digest() uint64 { return o.digest }
 
 // IntentDigest returns a hash of what users edit: labels, annotations and, by its generation, the spec.
@@ -258,6 +257,9 @@ func IsSecret(members map[string]any) bool {
 	return members["kind"] == "Secret" && (members["apiVersion"] == "v1" || members["apiVersion"] == nil)
 }
 
+// GroupKind is a kind without its version.
+type GroupKind struct{ Group, Kind string }
+
 // IsSecret reports whether the kind is that of Secrets.
 func (k GroupKind) IsSecret() bool { return k == GroupKind{Kind: "Secret"} }
 
@@ -402,9 +404,6 @@ func (r Resource) In(namespaces []string) []string {
 	}
 	return namespaces
 }
-
-// GroupKind is a kind without its version.
-type GroupKind struct{ Group, Kind string }
 
 // GroupOf returns the group of an apiVersion: "" of "v1", "apps" of "apps/v1".
 func GroupOf(apiVersion string) string {

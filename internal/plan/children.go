@@ -94,8 +94,7 @@ var ControllerRevisions = object.Resource{
 // revisionHash is how many hex digits of a hash the name of a revision has.
 const revisionHash = 32
 
-// RevisionName returns a name such as "shops.example.org-5f2b…", with a hash of parts. The prefix is for users, and cut
-// to the maximum length of a name.
+// RevisionName returns a name such as "shops.example.org-5f2b…", with a hash of parts after a prefix, which may be cut.
 func RevisionName(prefix string, parts ...string) string {
 	h := sha256.New()
 	for _, part := range parts {

@@ -49,8 +49,7 @@ func Compare(before, after *object.Object) ([]object.FieldChange, error) {
 	return found, nil
 }
 
-// Same reports whether two objects are equal, except for system fields and Setpoint's annotations.
-// The order of lists counts.
+// Same reports whether two objects are equal but for system fields and Setpoint's annotations. Lists have an order.
 func Same(a, b *object.Object) (bool, error) {
 	left, err := comparableFields(a)
 	if err != nil {

@@ -144,8 +144,7 @@ func (f *Flapping) Children(now time.Time) []FlappingChild {
 	return all
 }
 
-// firstCheckAfter is the number of calls in a row, each followed by a write although the parent is
-// unchanged, after which the hook is checked.
+// firstCheckAfter is after how many calls in a row, each with a write for an unchanged parent, the hook is checked.
 const firstCheckAfter = 5
 
 // DeterminismCheck counts the hook calls for one parent that were followed by a write, and says

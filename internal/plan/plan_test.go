@@ -579,8 +579,9 @@ func TestRecreatedChildrenAreFlapping(t *testing.T) {
 			recreate := Action{Verb: Delete, DryRunVerb: Apply, Ref: child.Ref(), Before: child, Desired: 1, Reason: "data." + name + " differs"}
 			flapping := f.RecordWrite(recreate, now)
 			if want := i == flappingWrites-1; (flapping != nil) != want {
-				t.Errorf("write %d of %s: throttled %v, want %v", i, name, flapping, want)
-			} else if want {
+				t.Fatalf("write %d of %s: throttled %v, want %v", i, name, flapping, want)
+			}
+			if flapping != nil {
 				flapping.Manager = "kubectl-" + name
 			}
 		}

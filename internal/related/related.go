@@ -41,6 +41,18 @@ func (e *RuleError) Unwrap() error { return e.Err }
 // resolver finds the resource of a kind.
 type resolver func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
 
+// Scope limits what the rules of a customize hook may select.
+type Scope struct {
+	// Version of the customize hook. In v1 those of a namespaced parent select in its namespace only.
+	Version hook.Version
+	// Namespaced means that the parents are namespaced.
+	Namespaced bool
+	// Namespaces are those of the process, in which rules may select; empty for all. A rule that names another
+	// one is invalid. Those of the parents are no limit: what a rule selects is missing without a word
+	// otherwise, and a hook that makes children of it would delete them.
+	Namespaces []string
+}
+
 // patterns returns those of the rules of a parent in a namespace, or the first fault.
 func (s Scope) patterns(ctx context.Context, rules []hook.RelatedRule, namespace string, find resolver) ([]pattern, error) {
 	if err := checkLimits(rules); err != nil {
@@ -115,18 +127,6 @@ func validateRule(rule hook.RelatedRule) *RuleError {
 		return faultOf("namespace", "cannot be combined with namespaceSelector; give one of them")
 	}
 	return nil
-}
-
-// Scope limits what the rules of a customize hook may select.
-type Scope struct {
-	// Version of the customize hook. In v1 those of a namespaced parent select in its namespace only.
-	Version hook.Version
-	// Namespaced means that the parents are namespaced.
-	Namespaced bool
-	// Namespaces are those of the process, in which rules may select; empty for all. A rule that names another
-	// one is invalid. Those of the parents are no limit: what a rule selects is missing without a word
-	// otherwise, and a hook that makes children of it would delete them.
-	Namespaces []string
 }
 
 func (s Scope) newPattern(rule hook.RelatedRule, resource object.Resource, parent string) (pattern, *RuleError) {

@@ -102,7 +102,11 @@ func (b *boundedProcessor) OnEnd(s sdk.ReadOnlySpan) {
 	case !s.SpanContext().IsSampled(), idle:
 	case b.exporter.pending.Add(1) > b.limit:
 		b.exporter.pending.Add(-1)
-		b.exporter.overflow()
+		b.exporter.process.Dropped(DroppedQueueFull, 1)
+		if !b.exporter.overflowed.Swap(true) { // Once: an overload would write a line for each batch.
+			b.exporter.process.Log.Warn("spans are dropped: they come faster than the collector takes them; sample fewer traces, or set $"+
+				envQueue, "endpoint", b.exporter.endpoint)
+		}
 	default:
 		b.SpanProcessor.OnEnd(s)
 	}
@@ -139,14 +143,5 @@ func (e *exporter) fail(spans int, err error) {
 	if !e.failing.Swap(true) {
 		line := strconv.Quote(failure.Truncate(strings.ToValidUTF8(err.Error(), "?"), maxError))
 		e.process.Log.Warn("traces are not sent", "endpoint", e.endpoint, "error", strings.Trim(line, `"`))
-	}
-}
-
-// overflow drops a span. The log says so once: an overload would write a line for each batch.
-func (e *exporter) overflow() {
-	e.process.Dropped(DroppedQueueFull, 1)
-	if !e.overflowed.Swap(true) {
-		e.process.Log.Warn("spans are dropped: they come faster than the collector takes them; sample fewer traces, or set $"+envQueue,
-			"endpoint", e.endpoint)
 	}
 }

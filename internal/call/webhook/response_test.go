@@ -174,11 +174,8 @@ func TestObserve(t *testing.T) {
 			t.Errorf("observed %+v of a call with error %v", last, err)
 		}
 	}
-	if e := trace[0]; e.Code != 200 || e.BytesIn != 15 {
-		t.Errorf("observed %+v", e)
-	}
-	if e := trace[1]; e.Code != 500 || e.BytesIn != 2 {
-		t.Errorf("observed %+v", e)
+	if good, bad := trace[0], trace[1]; good.Code != 200 || good.BytesIn != 15 || bad.Code != 500 || bad.BytesIn != 2 {
+		t.Errorf("observed %+v and %+v", good, bad)
 	}
 	if len(trace) != 2 {
 		t.Errorf("observed %d calls, want 2", len(trace))

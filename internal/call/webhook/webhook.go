@@ -53,8 +53,7 @@ type Config struct {
 	ConnectionLimiter *ConnectionLimiter
 	// Dial replaces the default dialer, and the proxy for Routed addresses.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Routed reports whether Dial has its own route to an address. All other addresses
-	// use the environment's proxies. Nil means that all are routed.
+	// Routed reports whether Dial has a route to an address; nil: to all. Others use the environment's proxies.
 	Routed func(address string) bool
 }
 

@@ -246,8 +246,7 @@ func (r *relation) seeCached() {
 	})
 }
 
-// awaitListed returns errRelatedPending, or the error of a watch, until all related objects are listed. A finalize hook
-// does without those that cannot be.
+// awaitListed returns an error until all related objects are listed. A finalize hook does without those that cannot be.
 func (r *relation) awaitListed(missing *unread) error {
 	pending := false
 	for _, watch := range r.related.Pending(r.Item.Key) {

@@ -46,8 +46,7 @@ func (f *family) claim(ctx context.Context) error {
 	return err
 }
 
-// listChildren reads the children from the caches and returns the writes that adopt and release. Decorators and parents
-// that are being finalized adopt nothing.
+// listChildren reads the children from the caches and returns the writes that claim. Only composites that sync adopt.
 func (f *family) listChildren() ([]plan.Action, error) {
 	var changes []plan.Action
 	f.byKind, f.revisions = f.byKind[:0], f.revisionsOf(f.Stored)

@@ -104,8 +104,7 @@ func (s *recoveryProbe) drop(key queue.Key) {
 // upToDateChild says that a child in an observed state matches a desired object. child is a digest of its UID.
 type upToDateChild struct{ child, observed, desired uint64 }
 
-// upToDateChildren are those of one parent, sorted by child. They have no pointers, to keep them
-// cheap for the garbage collector.
+// upToDateChildren are those of one parent, sorted by child, without pointers for the garbage collector to follow.
 type upToDateChildren []upToDateChild
 
 func childDigest(o *object.Object) uint64 { return object.DigestOf([]byte(o.UID())) }

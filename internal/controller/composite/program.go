@@ -69,8 +69,7 @@ type Program struct {
 	Namespaces []string
 	// GenerateSelector selects children by a label with the parent's UID instead of by spec.selector.
 	GenerateSelector bool
-	// Mark makes the controller a decorator: its children have this annotation, and its responses
-	// may set labels and annotations of the parent.
+	// Mark makes it a decorator: its children have this annotation, and responses set labels and annotations.
 	Mark plan.Mark
 	// Conditions means that the status schema of the parents has conditions, where the controller sets its own.
 	Conditions bool

@@ -183,8 +183,7 @@ func (u *rollingUpdate) setProgressCondition(response *hook.Response) error {
 	return nil
 }
 
-// withConditions adds an empty list of conditions to a status, so that merged conditions do not
-// bring back those of the stored status.
+// withConditions adds an empty list of conditions to a status, so that a merge does not bring back the stored ones.
 func withConditions(status json.RawMessage) (json.RawMessage, error) {
 	members := map[string]json.RawMessage{}
 	if status != nil {

@@ -41,8 +41,7 @@ type Revisions struct {
 
 // Revision is one state of the fields of a parent that are rolled out.
 type Revision struct {
-	// Name is the name of its ControllerRevision. It is a hash of the fields, so a parent that is
-	// reverted has its previous revision again.
+	// Name is the name of its ControllerRevision. It is a hash of the fields: a reverted parent has it again.
 	Name string
 	// Number grows with each change of the revision.
 	Number int64

@@ -15,8 +15,7 @@ import (
 type candidate struct {
 	// latest is the child at the latest revision.
 	latest plan.Child
-	// previous is the index of the revision that claims it; -1 if it follows the latest. previousChild
-	// is the child at that revision; nil if unknown.
+	// previous is the index of the revision that claims it, or -1, and previousChild the child at it, nil if unknown.
 	previous      int
 	previousChild *plan.Child
 	// observed is nil if the child does not exist.
