@@ -151,7 +151,7 @@ func (w *Writer) do(ctx context.Context, r apiRequest) ([]byte, error) {
 	started := time.Now()
 	ctx, span := trace.StartRequest(ctx, trace.APIRequest{
 		Verb: r.verb, Resource: r.resource.Plural, Kind: r.resource.Kind, Namespace: r.namespace, Name: r.name,
-		Write: !w.options.DryRun && !reads[r.verb],
+		Write: !w.options.DryRun && r.method != http.MethodGet,
 	})
 	result := w.build(ctx, r).Do(ctx)
 	err := improved(result.Error())
@@ -425,9 +425,6 @@ func (w *Writer) deleteOptions(o *object.Object) *metav1.DeleteOptions {
 	}
 	return options
 }
-
-// reads are the verbs of requests that change nothing.
-var reads = map[string]bool{"get": true, "list": true, "try": true}
 
 // annotated returns an object with the annotation of the trace, if it is on.
 func annotated(ctx context.Context, o *object.Object) *object.Object {

@@ -1,7 +1,6 @@
 package related
 
 import (
-	"fmt"
 	"iter"
 	"slices"
 
@@ -20,11 +19,6 @@ type pattern struct {
 	names           []string // sorted; nil for any
 	labels          labels.Selector
 	namespaceLabels labels.Selector // of the labels of namespaces; nil for any
-}
-
-// identity returns the same string for patterns that select the same.
-func (p *pattern) identity() string {
-	return fmt.Sprintf("%v %q %t %q %q %v", p.resource, p.namespace, p.names == nil, p.names, p.labels, p.namespaceLabels)
 }
 
 // matches reports whether an object matches. It does not check the labels of its namespace.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"fmt"
 	"hash/maphash"
 	"iter"
 	"maps"
@@ -477,7 +478,8 @@ func (r *Registry) ruleSetFor(patterns []pattern) *ruleSet {
 }
 
 func (r *Registry) ruleFor(p pattern) *sharedRule {
-	key := p.identity()
+	// Patterns that select the same have the same key.
+	key := fmt.Sprintf("%v %q %t %q %q %v", p.resource, p.namespace, p.names == nil, p.names, p.labels, p.namespaceLabels)
 	if one := r.rules[key]; one != nil {
 		return one
 	}
