@@ -259,8 +259,14 @@ const deletionPrefix = "-"
 // DeletionDigest returns the digest of an object in deletion.
 func DeletionDigest(watched string) string { return deletionPrefix + watched }
 
-// CutDeletion returns the digest of the watched fields in that of an object in deletion.
-func CutDeletion(digest string) string { return strings.TrimPrefix(digest, deletionPrefix) }
+// CutDeletion returns the digest of the watched fields, also in that of an object in deletion. A digest may begin with the
+// prefix itself.
+func CutDeletion(digest string) string {
+	if len(digest) > base64.RawURLEncoding.EncodedLen(digestBytes) {
+		return strings.TrimPrefix(digest, deletionPrefix)
+	}
+	return digest
+}
 
 // digestBytes is the length of a truncated hash.
 const digestBytes = 9

@@ -389,7 +389,7 @@ func (d *dependents) ownedDigest() string {
 	if !d.rules.Handles(hook.ReasonDrift) {
 		return ""
 	}
-	return d.pass.Digests.Owned(d.appliedNow())
+	return d.pass.DigestOwned(d.appliedNow())
 }
 
 // appliedNow returns the owned objects that responses applied.

@@ -24,7 +24,7 @@ import (
 // if only these remain. A detached write has none of them. Where the record is in the status, it comes after the change of
 // the object, else with it: it never claims what was not written.
 func (w *objectWriter) store(ctx context.Context, o *trigger.Response) error {
-	before, changes := w.Stored, o != nil && o.ChangesObject()
+	changes := o != nil && o.ChangesObject()
 	w.writing, w.sent = o, nil
 	defer func() { w.writing = nil }()
 	content := w.contentPatch(o)
@@ -50,9 +50,6 @@ func (w *objectWriter) store(ctx context.Context, o *trigger.Response) error {
 	}
 	if err := w.patchObject(ctx, content, metadata["finalizers"] != nil || changes && !inStatus); err != nil {
 		return err
-	}
-	if changes && w.written {
-		w.pass.RecognizeServerChanges(o, before, w.sent)
 	}
 	return nil
 }

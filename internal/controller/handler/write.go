@@ -22,7 +22,7 @@ func (r *run) writePending(ctx context.Context) error {
 		return r.dropPending()
 	}
 	for _, o := range slices.Clone(r.memory.Responses) {
-		if o.Call.Reason != hook.ReasonEvent && r.pass.Due.Calls.Includes(o.Call.Handler) {
+		if o.Call.Reason != hook.ReasonEvent && r.pass.Due.CallsNow(o.Call.Handler) {
 			continue
 		}
 		if r.pass.DropOutdated(o) {
@@ -49,13 +49,14 @@ func (r *run) writeResponse(ctx context.Context, o *trigger.Response) error {
 	if !done || !r.mayWrite(o) {
 		return r.refresh(ctx)
 	}
+	before := r.Stored
 	err := r.object.store(ctx, o)
 	switch {
 	case err == nil:
 		r.object.notePruned(o)
 		r.reportUnstored()
 		r.memory.writeAttempt = trigger.Attempt{}
-		r.pass.Written(o)
+		r.pass.Written(o, before, r.object.sent)
 		if o != nil {
 			r.SendEvents(o.Response.Events)
 		}

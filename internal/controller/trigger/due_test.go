@@ -80,11 +80,18 @@ func TestPendingCalls(t *testing.T) {
 			m.Attempt = Attempt{reason: reason, digest: input, Count: 2, Since: noon.Add(-time.Minute), Next: noon.Add(wait)}
 		}
 	}
-	unwritten := func(seen, patch string) func(*State) {
+	knows := func(word string) func(*State) {
+		return func(m *State) { m.known = []seen{{digestOf(word), newRate(t, word)}} }
+	}
+	first := func(word string) func(*State) {
 		return func(m *State) {
-			change := object.DecodeOrEmpty([]byte(patch))
-			m.Handled = newRate(t, seen)
-			m.unwritten = unwritten{change, basis{object: newRate(t, "a")}.with(m.Handler, change).Digest}
+			m.firstDigest = digestOf(word)
+			knows(word)(m)
+		}
+	}
+	unwritten := func(patch string) func(*Pass) {
+		return func(p *Pass) {
+			p.Responses = []*Response{{Call: Call{Handler: p.Handlers[0]}, Response: &hook.HandlerResponse{Patch: []byte(patch)}}}
 		}
 	}
 	for name, c := range map[string]struct {
@@ -108,16 +115,16 @@ func TestPendingCalls(t *testing.T) {
 		"update, at first sight":           {handler: on(onUpdate), want: "h first"},
 		"update, dealt with":               {handler: on(onUpdate), entry: lasthandled.Entry{Digest: a}},
 		"update":                           {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, want: "h update"},
-		"update, from what is known":       {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: func(m *State) { m.Handled = newRate(t, "b") }, want: "h update from b"},
+		"update, from what is known":       {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: knows("b"), want: "h update from b"},
 		"update, ceased to match":          {handler: on(onUpdate).with(func(h *Handler) { h.When = isA }), object: newRate(t, "b"), entry: lasthandled.Entry{Digest: a}},
 		"update, matches again, edited":    {handler: on(onUpdate).with(func(h *Handler) { h.When = isA }), entry: lasthandled.Entry{Digest: b}, want: "h update"},
-		"update, cares for changes":        {handler: on(onUpdate).with(func(h *Handler) { h.When = changed }), memory: func(m *State) { m.firstDigest, m.Handled = b, newRate(t, "b") }, want: "h update from b"},
-		"update, cares for changes, none":  {handler: on(onUpdate).with(func(h *Handler) { h.When = changed }), memory: func(m *State) { m.firstDigest, m.Handled = a, newRate(t, "a") }},
+		"update, cares for changes":        {handler: on(onUpdate).with(func(h *Handler) { h.When = changed }), memory: first("b"), want: "h update from b"},
+		"update, cares for changes, none":  {handler: on(onUpdate).with(func(h *Handler) { h.When = changed }), memory: first("a")},
 		"update, of another field":         {handler: on(onUpdate).with(func(h *Handler) { h.Fields = [][]string{{"spec", "other"}} }), entry: lasthandled.Entry{Digest: lasthandled.Digest(map[string]any{})}},
 		"update, as the server stored it":  {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: func(m *State) { m.serverDigest.recorded, m.serverDigest.actual = b, a }},
-		"update, not written yet":          {handler: on(onUpdate), entry: lasthandled.Entry{Digest: a}, memory: unwritten("a", `{"spec":{"word":"b"}}`)},
-		"update, written in part":          {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: unwritten("b", `{"spec":{"word":"a","other":1}}`)},
-		"update, edited, not written yet":  {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: unwritten("b", `{"spec":{"other":1}}`), want: "h update from b"},
+		"update, not written yet":          {handler: on(onUpdate), entry: lasthandled.Entry{Digest: a}, memory: knows("a"), change: unwritten(`{"spec":{"word":"b"}}`)},
+		"update, written in part":          {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: knows("b"), change: unwritten(`{"spec":{"word":"a","other":1}}`)},
+		"update, edited, not written yet":  {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: knows("b"), change: unwritten(`{"spec":{"other":1}}`), want: "h update from b"},
 		"update, its response was dropped": {handler: on(onUpdate), entry: lasthandled.Entry{Digest: a, Dropped: true}, want: "h update"},
 		"create, its response was dropped": {handler: on(onCreate), entry: lasthandled.Entry{Digest: a, Dropped: true}, want: "h create"},
 		"update, failed a moment ago":      {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: failedOn(onUpdate, a, time.Second), want: "again in 1s"},
@@ -140,7 +147,7 @@ func TestPendingCalls(t *testing.T) {
 		"drift, in a later release":        {handler: on(onCreate, onDrift), entry: lasthandled.Entry{Digest: a}, want: "h first"},
 		"drift and update":                 {handler: on(onUpdate, onDrift), entry: lasthandled.Entry{Digest: b, OwnedDigest: "other"}, want: "h update"},
 		"drift, once more":                 {handler: on(onDrift), entry: lasthandled.Entry{Digest: a, OwnedDigest: "owned"}, memory: func(m *State) { m.Attempt = Attempt{reason: onDrift, digest: "owned", requeued: true} }, want: "h drift"},
-		"drift and an update of no matter": {handler: on(onUpdate, onDrift).with(func(h *Handler) { h.When = func(old, _ *object.Object) bool { return old == nil } }), entry: lasthandled.Entry{Digest: b, OwnedDigest: "other"}, memory: func(m *State) { m.Handled = newRate(t, "b") }, want: ""},
+		"drift and an update of no matter": {handler: on(onUpdate, onDrift).with(func(h *Handler) { h.When = func(old, _ *object.Object) bool { return old == nil } }), entry: lasthandled.Entry{Digest: b, OwnedDigest: "other"}, memory: knows("b"), want: ""},
 		"event":                            {handler: on(hook.ReasonEvent)},
 		"delete":                           {handler: on(onDelete), object: newDeletedRate(t, "a"), want: "h delete"},
 		"delete, without finalizer":        {handler: on(onDelete), object: newDeletedRate(t, "a"), change: func(p *Pass) { p.Rules.Finalizer = "" }},

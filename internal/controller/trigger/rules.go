@@ -128,9 +128,6 @@ func (r *Rules) newHandlers(recorded lasthandled.Record, o *object.Object) []*St
 		m := &State{Handler: &r.Handlers[i]}
 		e := recorded[m.Name]
 		m.Resumed, m.editUndone = e.Digest == "", r.isEditUndone(m.Handler, e.Edition, o)
-		if m.Conditional {
-			m.applicability = &applicability{}
-		}
 		if e.Attempts > 0 {
 			m.Attempt.Count, m.Attempt.delays, m.Attempt.Since = e.Attempts, e.Attempts, time.Unix(e.Since, 0)
 		}
@@ -181,14 +178,6 @@ func (r *Rules) watchedDigests(o *object.Object) []string {
 		digests[i] = whole
 	}
 	return digests
-}
-
-// differsOnlyInStatus reports whether no watched field can have changed: the API server counts generations and the
-// generation is the same. A dry run may change an object without a new generation.
-func (r *Rules) differsOnlyInStatus(previous, o *object.Object) bool {
-	counts := r.Resource.Custom && r.Resource.Status && o.Generation() > 0 && previous.Version() < o.Version()
-	return counts && previous.UID() == o.UID() && previous.IntentDigest() == o.IntentDigest() &&
-		!slices.ContainsFunc(r.Handlers, func(h Handler) bool { return h.WatchesStatus() })
 }
 
 // stateDigest returns the digest of an object without what Setpoint itself and every write change.
