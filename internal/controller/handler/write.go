@@ -162,7 +162,7 @@ func (m *memory) noteStateRemoval(now time.Time, random func() float64) {
 	}
 	losses.Since = now
 	if losses.Count > 0 {
-		losses.Next = now.Add(trigger.Backoff(losses.Count, trigger.FirstDelay, trigger.LongestDelay, random))
+		losses.Next = now.Add(trigger.BackoffAfter(losses.Count, trigger.FirstDelay, trigger.LongestDelay, random))
 	}
 	losses.Count++
 }

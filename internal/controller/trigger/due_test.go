@@ -33,7 +33,7 @@ func newDeletedRate(t *testing.T, word string) *object.Object {
 }
 
 // summary returns the calls with their reasons, the new entries, and the next time.
-func (a due) summary() string {
+func (a decision) summary() string {
 	var parts []string
 	for _, c := range a.Calls {
 		word := c.Handler.Name + " " + strings.ToLower(string(c.Reason))
@@ -310,7 +310,7 @@ func TestRetryLimits(t *testing.T) {
 
 func TestBackoff(t *testing.T) {
 	for failures, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second, 9: 256 * time.Second, 10: 300 * time.Second, 1000: 300 * time.Second} {
-		if got := Backoff(failures, FirstDelay, LongestDelay, rand.Float64); got < want || got > want*5/4 {
+		if got := BackoffAfter(failures, FirstDelay, LongestDelay, rand.Float64); got < want || got > want*5/4 {
 			t.Errorf("after %d failures %s, want about %s", failures, got, want)
 		}
 	}

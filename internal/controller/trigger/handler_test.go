@@ -58,7 +58,7 @@ func TestOwnedDigest(t *testing.T) {
 	a := parse(t, `{"kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"1"}}`)
 	b := parse(t, `{"kind":"ConfigMap","metadata":{"name":"b"},"data":{"x":"1"}}`)
 	changed := parse(t, `{"kind":"ConfigMap","metadata":{"name":"b"},"data":{"x":"2"}}`)
-	once, twice, other := &Pass{ownedOfThem: memo[string]{}}, &Pass{ownedOfThem: memo[string]{}}, &Pass{ownedOfThem: memo[string]{}}
+	var once, twice, other Pass
 	first := once.DigestOwned([]*object.Object{a, b})
 	twice.DigestOwned([]*object.Object{a})
 	if again := twice.DigestOwned([]*object.Object{b, a}); again != first {
@@ -87,7 +87,7 @@ func TestAfterResponse(t *testing.T) {
 	} {
 		h := &State{Handler: &Handler{Fields: c.fields}}
 		before := seen{lasthandled.Digest(h.WatchedFields(o)), o}
-		after := h.after(before, patchOf(h, &Response{Call: Call{Handler: h}, Response: c.response}))
+		after := h.patched(before, patchOf(h, &Response{Call: Call{Handler: h}, Response: c.response}))
 		if events := after.digest != before.digest; events != c.news {
 			t.Errorf("%s: news %v", name, events)
 		}

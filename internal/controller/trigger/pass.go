@@ -7,73 +7,18 @@ package trigger
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
-	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// Observation is what a pass sees: the object, and why the pass is made.
-type Observation struct {
-	Rules *Rules
-	// Object is the object as it is stored.
-	Object *object.Object
-	// OwnedDigest is the digest of the owned objects that responses applied, for programs with Drift handlers.
-	OwnedDigest string
-	// Causes are those of the run, as long as they can bring about a call.
-	Causes queue.Causes
-	// Managed means that handlers are called: the object is neither paused nor only released. Dry means that
-	// nothing is written.
-	Managed, Dry bool
-	// Now is the clock, and random returns random numbers in [0,1).
-	Now    func() time.Time
-	Random func() float64
-	// Fail receives the error of a handler, once it is decided whether the handler is called again. The state is
-	// nil if the error is about an event.
-	Fail func(*State, error)
-}
-
-// Pass decides, for one reconcile of one object, which handlers are called and what is recorded of them. It does no I/O:
-// the caller makes the calls and the writes, and says how they ended.
-type Pass struct {
-	Observation
-	*States
-
-	// Recorded is the record on the object.
-	Recorded lasthandled.Record
-	Due      due
-	// Unstored are the handlers whose handled states are too large for the record.
-	Unstored []string
-	// failedExpressions are the handlers whose Expression failed.
-	failedExpressions []*State
-	// changeCount is the number of changes: the calls of the handler with the most calls. latestChange is the latest
-	// call because of a change.
-	changeCount, sameHandlerCount int
-	latestChange                  *Call
-	// The digests of objects by what they are of: see Rules.watchedDigests, Rules.stateDigest and ownedObjectDigest.
-	watchedDigests            memo[[]string]
-	stateDigests, ownedOfThem memo[string]
-}
-
-// memo has what was computed of objects: a version of an object never changes.
-type memo[T any] map[*object.Object]T
-
-func (m memo[T]) get(o *object.Object, compute func(*object.Object) T) T {
-	if _, known := m[o]; !known {
-		m[o] = compute(o)
-	}
-	return m[o]
-}
-
 // NewPass returns a pass. Of an object that was not known, its record says what was handled before.
 func NewPass(observed Observation, of *States) *Pass {
-	p := &Pass{Observation: observed, States: of, watchedDigests: memo[[]string]{}, stateDigests: memo[string]{}, ownedOfThem: memo[string]{}}
+	p := &Pass{Observation: observed, States: of}
 	for _, o := range p.Responses {
 		o.Fresh = false
 	}
@@ -100,32 +45,25 @@ func (p *Pass) Observe(o *object.Object, ownedDigest string) (recordLost bool) {
 		if watched := p.digestsOf(o)[i]; h.watched != watched {
 			h.watched, h.WatchedSince = watched, now
 		}
-		p.updateKnown(h)
 		p.observeTimer(h, now)
-	}
-	return recordLost
-}
-
-func (p *Pass) digestsOf(o *object.Object) []string { return p.watchedDigests.get(o, p.Rules.watchedDigests) }
-
-// updateKnown replaces the objects of states that equal the current one, and forgets those that no entry needs.
-func (p *Pass) updateKnown(h *State) {
-	changesOnly := (h.When != nil || h.Expression != nil) && h.handles(hook.ReasonUpdate) && !h.handles(hook.ReasonCreate)
-	if changesOnly && h.Entry().Digest == "" && h.firstDigest == "" {
-		h.firstDigest = h.watched
-	}
-	p.restoreHandled(h)
-	needed := []string{h.watched}
-	for _, by := range p.seenBy(h) {
-		e := cmp.Or(by.pendingEntry, &h.storedEntry)
-		needed = append(needed, lasthandled.CutDeletion(e.Digest), e.ProgressDigest(), by.firstDigest)
-	}
-	h.known = slices.DeleteFunc(h.known, func(s seen) bool { return !slices.Contains(needed, s.digest) })
-	for _, digest := range needed {
-		if h.isStoredAs(digest) {
-			h.remember(seen{digest, p.Object})
+		changesOnly := (h.When != nil || h.Expression != nil) && h.handles(hook.ReasonUpdate) && !h.handles(hook.ReasonCreate)
+		if changesOnly && h.Entry().Digest == "" && h.firstDigest == "" {
+			h.firstDigest = h.watched
+		}
+		p.restoreHandled(h)
+		needed := []string{h.watched}
+		for _, by := range p.seenBy(h) {
+			e := cmp.Or(by.pendingEntry, &h.storedEntry)
+			needed = append(needed, lasthandled.CutDeletion(e.Digest), e.ProgressDigest(), by.firstDigest)
+		}
+		h.known = slices.DeleteFunc(h.known, func(s seen) bool { return !slices.Contains(needed, s.digest) })
+		for _, digest := range needed {
+			if h.isStoredAs(digest) {
+				h.remember(seen{digest, o})
+			}
 		}
 	}
+	return recordLost
 }
 
 // Wrote replaces the object after a write of ours, which is no change for the handlers: of a patch, for a response or nil.
@@ -140,59 +78,6 @@ func (p *Pass) Wrote(stored *object.Object, of *Response, patch map[string]any) 
 	if h := of.Call.Handler; of.ChangesObject() || patch["status"] != nil && h.WatchesStatus() {
 		p.changeWritten(h, patch)
 	}
-}
-
-// RetriesCalls reports whether failed calls are retried at once, for a user or a changed hook.
-func (p *Pass) RetriesCalls() bool {
-	return p.Causes.HasAny(queue.ReconcileRequested, queue.HookChanged)
-}
-
-// RetriesWrites reports whether failed writes are retried at once.
-func (p *Pass) RetriesWrites() bool { return p.RetriesCalls() || p.Causes.Has(queue.Retrying) }
-
-// State returns the digest of the whole object: the handler may look at any part of it.
-func (p *Pass) State() string { return p.stateDigests.get(p.Object, p.Rules.stateDigest) }
-
-// DigestOwned returns a digest of the owned objects' fields that other clients could have changed,
-// independent of their order.
-func (p *Pass) DigestOwned(owned []*object.Object) string {
-	return lasthandled.Digest(slices.Sorted(slices.Values(lists.Map(owned, func(o *object.Object) string {
-		return p.ownedOfThem.get(o, ownedObjectDigest)
-	}))))
-}
-
-// isReleased reports whether the object is being deleted and does not wait for the handlers.
-func (p *Pass) isReleased() bool { return p.Object.Deleting() && !p.Rules.HasFinalizer(p.Object) }
-
-// meets evaluates the conditions of a handler before a call, and records their error.
-func (p *Pass) meets(h *State, reason hook.Reason, old, now *object.Object) bool {
-	holds, err := h.Holds(reason, old, now)
-	if err == nil {
-		return holds
-	}
-	if !slices.Contains(p.failedExpressions, h) {
-		p.failedExpressions = append(p.failedExpressions, h)
-		h.expressionFailed = true
-		p.Fail(h, failure.WithReason(ReasonExpressionFailed, fmt.Errorf("handler %s: %w", h.Name, err)))
-	}
-	return false
-}
-
-// declines reports whether a handler said that it is not applicable with a reason.
-func (p *Pass) declines(h *State, reason hook.Reason) bool {
-	return h.Conditional && slices.Contains(h.declined, reason) && h.state == p.State() && !p.RetriesCalls()
-}
-
-// IsApplicable reports whether a handler handles the object as it is. It is not known while hook.ReasonMatch fails.
-func (p *Pass) IsApplicable(h *State) (applicable, known bool) {
-	switch {
-	case h.NeedsFinalizer() && !p.meets(h, h.lastReason(), nil, p.Object):
-		return false, !slices.Contains(p.failedExpressions, h)
-	case !h.needsMatch():
-		return true, true
-	}
-	known = h.matchState == p.State() || p.Dry && h.matchState != "" // The next run would ask again after a write.
-	return known && h.applicable, known
 }
 
 // nextMatch returns when hook.ReasonMatch is to be called, zero if it is not: not in a backoff, and not while the object is
@@ -219,7 +104,7 @@ func (p *Pass) AsksMatch(h *State) bool {
 
 // Matched records what a handler responded to hook.ReasonMatch for a state of the object. A failed call leaves the
 // finalizer as it is.
-func (p *Pass) Matched(h *State, state string, applicable bool, err error) {
+func (v *Observation) Matched(h *State, state string, applicable bool, err error) {
 	a := &h.applicability
 	switch {
 	case err == nil:
@@ -229,94 +114,28 @@ func (p *Pass) Matched(h *State, state string, applicable bool, err error) {
 		a.matchState, a.applicable, a.failedState, a.MatchAttempt = state, applicable, "", Attempt{}
 	case hook.IsTerminal(err):
 		a.failedState, a.MatchAttempt = state, Attempt{}
-		p.fail(h, ReasonGaveUp, err)
+		v.fail(h, ReasonGaveUp, err)
 	default:
-		a.MatchAttempt.retry(h.Handler, err, p.Now(), p.Random)
-		p.fail(h, FailureReason(err), err)
+		a.MatchAttempt.retry(h.Handler, err, v.Now(), v.Random)
+		v.fail(h, FailureReason(err), err)
 	}
 }
-
-// NeedsFinalizer reports whether a deletion of the object waits for a handler, and whether that is known.
-func (p *Pass) NeedsFinalizer() (needed, known bool) {
-	known = true
-	for _, h := range p.Handlers {
-		if !h.NeedsFinalizer() || !p.Rules.Selects(p.Object) {
-			continue
-		}
-		applicable, isKnown := p.IsApplicable(h)
-		if applicable {
-			return true, true
-		}
-		known = known && isKnown
-	}
-	return false, known
-}
-
-// HoldsDeletion reports whether the object waits in its deletion for a Delete handler, or for what it responded.
-func (p *Pass) HoldsDeletion(h *State, written *Response) bool {
-	waits := h.handles(hook.ReasonDelete) && h.mayHold(hook.ReasonDelete, nil, p.Object) &&
-		!p.declines(h, hook.ReasonDelete)
-	return waits && (!h.Entry().Done || p.HasPending(h, written))
-}
-
-// Releases reports whether the object can go without its finalizer: no handler needs it, or the object is being deleted
-// and all Delete handlers are done once a response is written.
-func (p *Pass) Releases(written *Response) bool {
-	switch {
-	case !p.Rules.HasFinalizer(p.Object):
-		return false
-	case !p.Rules.mayNeedFinalizer(p.Object):
-		return true
-	case !p.Object.Deleting():
-		needed, known := p.NeedsFinalizer()
-		return known && !needed
-	}
-	return !slices.ContainsFunc(p.Handlers, func(h *State) bool { return p.HoldsDeletion(h, written) })
-}
-
-// RemainingFinalizers returns the finalizers of the object after a write of a response, and whether they differ. A daemon
-// may hold the object. The finalizers of a previous controller go with the first write, but in a deletion they hold the
-// object for the handlers.
-func (p *Pass) RemainingFinalizers(written *Response, held bool) (names []string, differ bool) {
-	names = p.Object.Finalizers()
-	before := len(names)
-	switch {
-	case !held && p.Releases(written):
-		names = p.Rules.WithoutOwnFinalizers(p.Object)
-	case p.Rules.handlesObject(p.Object) && !p.Object.Deleting():
-		if _, known := p.NeedsFinalizer(); known {
-			names = p.Rules.withoutReplacedFinalizers(names)
-		}
-	}
-	return names, len(names) != before
-}
-
-// due has the calls to make now, and when to compute them again.
-type due struct {
-	Calls []Call
-	// waiting are the handlers in backoff.
-	waiting []*State
-	// firstSeen are the handlers that get an entry without a call: the first state that they see is no update.
-	firstSeen []*State
-	next      time.Time
-}
-
-func (a *due) wait(h *State, until time.Time) {
-	a.waiting, a.next = append(a.waiting, h), Earliest(a.next, until)
-}
-
-// CallsNow reports whether a handler is to be called now.
-func (a *due) CallsNow(h *State) bool {
-	return slices.ContainsFunc(a.Calls, func(c Call) bool { return c.Handler == h })
-}
-
-// Includes reports whether a handler is to be called, now or later.
-func (a *due) Includes(h *State) bool { return slices.Contains(a.waiting, h) || a.CallsNow(h) }
 
 // Decide finds the calls that are due. What needs no call is recorded at once.
 func (p *Pass) Decide() {
 	p.Due = p.dueCalls(p.Handlers)
-	p.recordFirstSeen()
+	for _, h := range p.Due.firstSeen {
+		e := h.Entry()
+		if e.Digest == "" {
+			// Later writes of this run may change the object before it is observed again.
+			e.Digest, e.Edition = h.watched, p.editionOf(h.Handler, p.Object)
+		}
+		if h.handles(hook.ReasonDrift) {
+			e.OwnedDigest = p.OwnedDigest
+		}
+		h.setEntry(e)
+		h.Resumed = true
+	}
 	p.clearFailures()
 }
 
@@ -343,7 +162,7 @@ func (p *Pass) NextRun() (at time.Time, ready bool) {
 	return at, hasEvents || len(calls.Calls) > 0
 }
 
-func (p *Pass) dueCalls(of []*State) (a due) {
+func (p *Pass) dueCalls(of []*State) (a decision) {
 	for _, h := range of {
 		if h.Daemon != nil {
 			continue
@@ -365,7 +184,7 @@ func (p *Pass) dueCalls(of []*State) (a due) {
 	return a
 }
 
-func (p *Pass) addCall(a *due, c Call) {
+func (p *Pass) addCall(a *decision, c Call) {
 	h, now := c.Handler, p.Now()
 	if settled := h.WatchedSince.Add(h.Debounce); c.Reason == hook.ReasonUpdate && settled.After(now) && !p.Dry {
 		a.next = Earliest(a.next, settled)
@@ -388,6 +207,32 @@ func (p *Pass) addCall(a *due, c Call) {
 	a.Calls = append(a.Calls, c)
 }
 
+// addTimer adds a timer call that is due. It waits for the write of a response for another reason: what a timer
+// responds need not have that.
+func (p *Pass) addTimer(a *decision, h *State) {
+	isOther := func(o *Response) bool { return o.Call.Reason != hook.ReasonEvent && o.Call.Reason != hook.ReasonTimer }
+	if !p.MayTick(h) || slices.ContainsFunc(p.pendingOf(h), isOther) {
+		return
+	}
+	now := p.Now()
+	c := p.callOf(h, hook.ReasonTimer)
+	c.Digest = ""
+	if h.Attempt.reason == hook.ReasonTimer {
+		c.scheduledAt = Earliest(h.Attempt.Next, now)
+		p.addCall(a, c)
+		return
+	}
+	at := p.NextTick(h)
+	switch {
+	case at.IsZero():
+	case at.After(now) && !p.Causes.Has(queue.ReconcileRequested):
+		a.next = Earliest(a.next, at)
+	default:
+		c.scheduledAt = Earliest(at, now)
+		a.Calls = append(a.Calls, c)
+	}
+}
+
 // changeCall returns the call that follows from a handler's entry and the current object.
 func (p *Pass) changeCall(h *State) (Call, bool) {
 	if p.Object.Deleting() {
@@ -408,18 +253,6 @@ func (p *Pass) changeCall(h *State) (Call, bool) {
 	}
 	c := p.callOf(h, hook.ReasonRelated)
 	return c, h.relatedChanged && p.meets(h, c.Reason, c.Previous, p.Object)
-}
-
-func (p *Pass) callOf(h *State, reason hook.Reason) Call {
-	return Call{Handler: h, Reason: reason, Object: p.Object, Previous: h.handled().object, watched: h.watched, Digest: h.watched}
-}
-
-// handlesReason reports whether a handler is called for a reason that depends on its entry. An
-// object of a previous controller is new to all handlers that compare with what they handled.
-func (p *Pass) handlesReason(h *State, reason hook.Reason) bool {
-	replaced := p.Rules.ReplacedAnnotation
-	wasReplaced := replaced != "" && p.Object.Field("metadata", "annotations", replaced) != nil
-	return h.handles(reason) || reason == hook.ReasonCreate && wasReplaced && slices.ContainsFunc(changeReasons[:], h.handles)
 }
 
 // applies reports whether a reason applies to an object, before the handler's condition. A
@@ -448,38 +281,23 @@ func (p *Pass) applies(reason hook.Reason, h *State) bool {
 	}
 }
 
-func (p *Pass) deletionCall(h *State) (Call, bool) {
-	e, c := h.Entry(), p.callOf(h, hook.ReasonDelete)
+func (v *Observation) deletionCall(h *State) (Call, bool) {
+	e, c := h.Entry(), v.callOf(h, hook.ReasonDelete)
 	c.Digest = lasthandled.DeletionDigest(h.watched)
-	settled := e.Done || e.Failed && e.Digest == c.Digest && !h.relatedChanged && !p.RetriesCalls()
-	waits := h.Optional || p.Rules.HasFinalizer(p.Object)
-	return c, !settled && h.handles(c.Reason) && waits && p.meets(h, c.Reason, nil, p.Object) && !p.declines(h, c.Reason)
+	settled := e.Done || e.Failed && e.Digest == c.Digest && !h.relatedChanged && !v.RetriesCalls()
+	waits := h.Optional || v.Rules.HasFinalizer(v.Object)
+	return c, !settled && h.handles(c.Reason) && waits && v.meets(h, c.Reason, nil, v.Object) && !v.declines(h, c.Reason)
 }
 
 // isFirstSeen reports whether a handler gets its entry without a call. A Drift handler needs a digest to compare with.
-func (p *Pass) isFirstSeen(h *State) bool {
-	if p.Object.Deleting() || !slices.ContainsFunc(changeReasons[:], h.handles) {
+func (v *Observation) isFirstSeen(h *State) bool {
+	if v.Object.Deleting() || !slices.ContainsFunc(changeReasons[:], h.handles) {
 		return false
 	}
 	e := h.Entry()
-	without := e.Digest == "" && !p.handlesReason(h, hook.ReasonCreate) || e.Digest != "" && h.handles(hook.ReasonDrift) &&
+	without := e.Digest == "" && !v.handlesReason(h, hook.ReasonCreate) || e.Digest != "" && h.handles(hook.ReasonDrift) &&
 		e.OwnedDigest == ""
-	return without && h.mayBeCalled(h.firstReason(), p.Object)
-}
-
-func (p *Pass) recordFirstSeen() {
-	for _, h := range p.Due.firstSeen {
-		e := h.Entry()
-		if e.Digest == "" {
-			// Later writes of this run may change the object before it is observed again.
-			e.Digest, e.Edition = h.watched, p.editionOf(h.Handler, p.Object)
-		}
-		if h.handles(hook.ReasonDrift) {
-			e.OwnedDigest = p.OwnedDigest
-		}
-		h.setEntry(e)
-		h.Resumed = true
-	}
+	return without && h.mayBeCalled(h.firstReason(), v.Object)
 }
 
 // clearFailures clears the errors of handlers without a pending call: the failing change was reverted.
@@ -505,8 +323,8 @@ func (p *Pass) clearFailures() {
 }
 
 // PendingSince returns since when a call is pending, by the times in the object; zero if they do not have it.
-func (p *Pass) PendingSince(c Call) time.Time {
-	e := p.Recorded[c.Handler.Name]
+func (v *Observation) PendingSince(c Call) time.Time {
+	e := v.Recorded[c.Handler.Name]
 	switch {
 	case e.Attempts > 0:
 		return time.Unix(e.Since, 0)
@@ -546,8 +364,8 @@ func (p *Pass) TakeEvents(events []Event) {
 }
 
 // EventCall returns the call for one event. The object in it may be newer than the event.
-func (p *Pass) EventCall(h *State, e Event) Call {
-	c := p.callOf(h, hook.ReasonEvent)
+func (v *Observation) EventCall(h *State, e Event) Call {
+	c := v.callOf(h, hook.ReasonEvent)
 	c.Previous, c.Event = e.Old, e
 	return c
 }

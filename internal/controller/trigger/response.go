@@ -15,12 +15,27 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Begin notes that a call is about to be made, and returns its response, which Complete fills.
+// Begin notes that a call is about to be made, and returns its response, which Complete fills. It drops the pending
+// responses that the call is newer than.
 func (p *Pass) Begin(c Call) *Response {
+	h := c.Handler
 	p.CountChange(c)
-	p.dropSuperseded(c)
-	o := &Response{Call: c, Fresh: true, Base: p.Object, progressBefore: c.Handler.Progress}
-	c.Handler.relatedUnseen = c.Handler.relatedUnseen && c.Reason == hook.ReasonEvent
+	for _, o := range p.pendingOf(h) {
+		if !c.supersedes(o.Call.Reason) {
+			continue
+		}
+		p.RemovePending(o)
+		e := h.Entry()
+		switch o.Call.Reason {
+		case hook.ReasonCreate, hook.ReasonUpdate:
+			e.Dropped = o.Response.Err == nil && o.Response.RetryAfter <= 0
+		case hook.ReasonDrift:
+			e.OwnedDigest = o.ownedBefore
+		}
+		h.setEntry(e)
+	}
+	o := &Response{Call: c, Fresh: true, Base: p.Object, progressBefore: h.Progress}
+	h.relatedUnseen = h.relatedUnseen && c.Reason == hook.ReasonEvent
 	return o
 }
 
@@ -45,7 +60,7 @@ func (p *Pass) recordResponse(o *Response) {
 	e := h.Entry()
 	o.ownedBefore = e.OwnedDigest
 	p.Responses = append(p.Responses, o)
-	after := c.digestAfter(h.after(seen{h.watched, p.Object}, patchOf(h, p.Responses...)).digest)
+	after := c.digestAfter(h.patched(seen{h.watched, p.Object}, patchOf(h, p.Responses...)).digest)
 	switch {
 	case c.Reason == hook.ReasonEvent, response.Err != nil && response.Progress == nil:
 		// The previous progress remains.
@@ -85,7 +100,7 @@ func (p *Pass) basisOf(c Call) (basis seen, outdated bool) {
 
 // settle records that a handler has handled the input of a call, or gave up on it, and returns its next entry. The basis is
 // the state that the handler has seen in all of its calls.
-func (p *Pass) settle(c Call, basis seen, gaveUp bool) lasthandled.Entry {
+func (v *Observation) settle(c Call, basis seen, gaveUp bool) lasthandled.Entry {
 	h, e := c.Handler, c.Handler.Entry()
 	h.Attempt, e.Attempts, e.Since = Attempt{}, 0, 0
 	h.relatedChanged = false
@@ -93,7 +108,7 @@ func (p *Pass) settle(c Call, basis seen, gaveUp bool) lasthandled.Entry {
 	switch c.Reason {
 	case hook.ReasonCreate, hook.ReasonUpdate:
 		e = lasthandled.Entry{
-			Digest: basis.digest, Edition: p.editionOf(h.Handler, basis.object), Failed: gaveUp, OwnedDigest: e.OwnedDigest,
+			Digest: basis.digest, Edition: v.editionOf(h.Handler, basis.object), Failed: gaveUp, OwnedDigest: e.OwnedDigest,
 		}
 		h.Resumed, h.editUndone = true, false
 		h.remember(basis)
@@ -110,20 +125,20 @@ func (p *Pass) settle(c Call, basis seen, gaveUp bool) lasthandled.Entry {
 	case hook.ReasonRelated:
 		e.Dropped = e.Dropped && gaveUp
 	case hook.ReasonTimer:
-		h.ticked(c, p.Now())
+		h.ticked(c, v.Now())
 	}
 	return e
 }
 
-func (p *Pass) requeueCall(c Call, delay time.Duration, after string) {
+func (v *Observation) requeueCall(c Call, delay time.Duration, after string) {
 	h, previous := c.Handler, c.Handler.Attempt
-	now := p.Now()
+	now := v.Now()
 	again := Attempt{reason: c.Reason, digest: after, digestBefore: c.Digest, Since: now, requeued: true}
 	if delay < time.Millisecond { // Such as hook.Immediately.
 		delay = 0
 		if previous.requeued && previous.hasInput(c) {
 			again.immediateRequeues = previous.immediateRequeues + 1
-			delay = h.Delay(nil, again.immediateRequeues, p.Random)
+			delay = h.Delay(nil, again.immediateRequeues, v.Random)
 		}
 	}
 	again.Next = now.Add(delay)
@@ -176,12 +191,12 @@ func (p *Pass) GiveUp(c Call, err error) {
 	p.fail(h, ReasonGaveUp, err)
 }
 
-func (p *Pass) fail(h *State, reason string, err error) {
+func (v *Observation) fail(h *State, reason string, err error) {
 	err = fmt.Errorf("handler %s: %w", h.Title(), err)
 	if reason == ReasonGaveUp {
 		err = fmt.Errorf("gave up: %w", err)
 	}
-	p.Fail(h, failure.WithReason(reason, err))
+	v.Fail(h, failure.WithReason(reason, err))
 }
 
 // FailureReason returns the reason of a handler's failure.
@@ -216,25 +231,6 @@ func (p *Pass) decline(c Call) {
 		h.ticked(c, p.Now())
 	}
 	h.Succeed()
-}
-
-// dropSuperseded drops the pending responses of a handler that is about to be called again for something newer.
-func (p *Pass) dropSuperseded(c Call) {
-	h := c.Handler
-	for _, o := range p.pendingOf(h) {
-		if !c.supersedes(o.Call.Reason) {
-			continue
-		}
-		p.RemovePending(o)
-		e, settled := h.Entry(), o.Response.Err == nil && o.Response.RetryAfter <= 0
-		switch o.Call.Reason {
-		case hook.ReasonCreate, hook.ReasonUpdate:
-			e.Dropped = settled
-		case hook.ReasonDrift:
-			e.OwnedDigest = o.ownedBefore
-		}
-		h.setEntry(e)
-	}
 }
 
 // DropOutdated drops a response, so that the handler is called again for the current object, if a field that it sets has
@@ -304,12 +300,12 @@ func (p *Pass) moved(h *State, e lasthandled.Entry, patch map[string]any) lastha
 	if patch == nil {
 		return e
 	}
-	stored, recorded := h.after(seen{h.watched, p.Object}, patch), lasthandled.CutDeletion(e.Digest)
+	stored, recorded := h.patched(seen{h.watched, p.Object}, patch), lasthandled.CutDeletion(e.Digest)
 	move := func(digest string) string {
 		if digest == "" {
 			return ""
 		}
-		s := h.after(h.at(digest), patch)
+		s := h.patched(h.at(digest), patch)
 		h.remember(s)
 		return s.digest
 	}
@@ -338,7 +334,7 @@ func (p *Pass) changeWritten(h *State, patch map[string]any) {
 			by.pendingEntry = &e
 		}
 		if by.firstDigest != "" {
-			first := h.after(h.at(by.firstDigest), patch)
+			first := h.patched(h.at(by.firstDigest), patch)
 			h.remember(first)
 			by.firstDigest = first.digest
 		}
@@ -360,7 +356,7 @@ func (p *Pass) Written(o *Response, before *object.Object, sent map[string]any) 
 		e, stored := h.Entry(), p.digestsOf(p.Object)[i]
 		recorded := cmp.Or(e.ProgressDigest(), e.Digest)
 		if o != nil && o.Call.Handler == h && o.ChangesObject() && sent != nil && recorded != stored &&
-			recorded == h.after(seen{object: before}, sent).digest {
+			recorded == h.patched(seen{object: before}, sent).digest {
 			h.serverDigest.recorded, h.serverDigest.actual = recorded, stored
 		}
 		if h.pendingEntry != nil && !p.HasPending(h, nil) {
@@ -400,12 +396,12 @@ const (
 )
 
 // roomForStates returns how large the handled states may be beside the rest of the record and what is written with it.
-func (p *Pass) roomForStates(rest lasthandled.Record, written *Response) int {
-	size := len(rest.String()) - len(p.Object.Field(p.Rules.Record.InAnnotation()...))
+func (v *Observation) roomForStates(rest lasthandled.Record, written *Response) int {
+	size := len(rest.String()) - len(v.Object.Field(v.Rules.Record.InAnnotation()...))
 	if written != nil {
 		size += len(written.Response.Patch) + len(written.Response.Status)
 	}
-	return min(maxStates, maxAnnotations-size-len(p.Object.Field("metadata", "annotations")), maxObject-size-len(p.Object.JSON()))
+	return min(maxStates, maxAnnotations-size-len(v.Object.Field("metadata", "annotations")), maxObject-size-len(v.Object.JSON()))
 }
 
 // handledStates returns the handled states that go into a record, for handlers that need them after a restart: none in a
@@ -444,20 +440,20 @@ func (p *Pass) handledStates(state lasthandled.Record, written *Response) lastha
 }
 
 // restoreHandled sets what a handler has handled in an earlier process, if the record has it: the watched fields.
-func (p *Pass) restoreHandled(h *State) {
+func (v *Observation) restoreHandled(h *State) {
 	digest := h.Entry().Digest
 	if !h.KeepPreviousState || h.at(digest).object != nil {
 		return
 	}
-	part := p.Recorded.State(digest)
+	part := v.Recorded.State(digest)
 	if part == nil {
 		return
 	}
-	metadata := map[string]any{"name": p.Object.Name(), "uid": p.Object.UID()}
-	if p.Object.Namespace() != "" {
-		metadata["namespace"] = p.Object.Namespace()
+	metadata := map[string]any{"name": v.Object.Name(), "uid": v.Object.UID()}
+	if v.Object.Namespace() != "" {
+		metadata["namespace"] = v.Object.Namespace()
 	}
-	whole := map[string]any{"apiVersion": p.Object.APIVersion(), "kind": p.Object.Kind(), "metadata": metadata}
+	whole := map[string]any{"apiVersion": v.Object.APIVersion(), "kind": v.Object.Kind(), "metadata": metadata}
 	if o, err := object.Encode(object.CombinePatches(part, whole)); err == nil {
 		h.remember(seen{digest, o})
 	}
@@ -466,11 +462,11 @@ func (p *Pass) restoreHandled(h *State) {
 // restoreEntry writes the entry of a handler again after another client removed or changed the record. The memory
 // has the entry, so no handler is called: otherwise a tool that keeps writing its own form of
 // the object would cause a loop. An object that is being deleted and is released needs no record.
-func (p *Pass) restoreEntry(h *State) (lost bool) {
-	switch e := p.Recorded[h.Name]; {
+func (v *Observation) restoreEntry(h *State) (lost bool) {
+	switch e := v.Recorded[h.Name]; {
 	case e != lasthandled.Entry{}:
 		h.storedEntry = e
-	case h.storedEntry != lasthandled.Entry{} && h.pendingEntry == nil && !p.isReleased():
+	case h.storedEntry != lasthandled.Entry{} && h.pendingEntry == nil && !v.isReleased():
 		kept := h.storedEntry
 		h.pendingEntry, lost = &kept, true
 	}
@@ -500,20 +496,4 @@ func (p *Pass) OwnedWritten(ownedDigest string) {
 			}
 		}
 	}
-}
-
-// editionOf returns the edition of an object that a handler has handled: that is stored, or what a response makes of
-// it. It is zero if the object is nil, which means unknown.
-func (p *Pass) editionOf(h *Handler, handled *object.Object) lasthandled.Edition {
-	if handled == nil || !p.Rules.countsEdits(h, handled) {
-		return lasthandled.Edition{}
-	}
-	e := lasthandled.Edition{Generation: handled.Generation()}
-	if len(h.Fields) > 0 {
-		e.Counted = countedDigest(handled)
-	}
-	if handled != p.Object && handled.Version() == p.Object.Version() && countedDigest(handled) != countedDigest(p.Object) {
-		e.Generation++ // The write of the response counts as well.
-	}
-	return e
 }

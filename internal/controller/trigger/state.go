@@ -162,8 +162,8 @@ func (m *State) remember(s seen) {
 	}
 }
 
-// after returns the state that a change by the handler itself makes of another one; the same if its object is unknown.
-func (m *State) after(s seen, patch map[string]any) seen {
+// patched returns the state that a change by the handler itself makes of another one; the same if its object is unknown.
+func (m *State) patched(s seen, patch map[string]any) seen {
 	if s.object == nil || patch == nil {
 		return s
 	}
@@ -182,16 +182,6 @@ func (m *State) handled() seen {
 // isStoredAs reports whether the watched fields have a digest of the entry, also as the server stored them.
 func (m *State) isStoredAs(recorded string) bool {
 	return recorded == m.watched || m.serverDigest.recorded == recorded && m.serverDigest.actual == m.watched
-}
-
-// isAt reports whether the watched fields are as a handler has seen them, or will be once its responses are written,
-// of which a part may be.
-func (p *Pass) isAt(h *State, digest string) bool {
-	if h.isStoredAs(digest) {
-		return true
-	}
-	patch := patchOf(h, p.Responses...)
-	return patch != nil && h.after(h.at(digest), patch).digest == h.after(seen{h.watched, p.Object}, patch).digest
 }
 
 // Response is a response that is not completely written yet.
@@ -414,8 +404,8 @@ const (
 // jitter is the maximum random extension of a delay, so that objects that failed together do not retry together.
 const jitter = 0.25
 
-// Backoff returns the delay after one or more failures in a row. Random returns random numbers in [0,1).
-func Backoff(failures int, first, longest time.Duration, random func() float64) time.Duration {
+// BackoffAfter returns the delay after one or more failures in a row. Random returns random numbers in [0,1).
+func BackoffAfter(failures int, first, longest time.Duration, random func() float64) time.Duration {
 	delay := longest
 	if doublings := failures - 1; doublings < 32 && first<<doublings < longest {
 		delay = first << doublings
@@ -432,7 +422,7 @@ func (h *Handler) Delay(err error, failures int, random func() float64) time.Dur
 	if hook.IsUnconnected(err) && longest == LongestDelay {
 		longest = UnreachableDelay
 	}
-	return Backoff(failures, first, max(first, longest), random)
+	return BackoffAfter(failures, first, max(first, longest), random)
 }
 
 func (h *Handler) exhausted(a Attempt) bool {

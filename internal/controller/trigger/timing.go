@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
 // The limits of throttling: two controllers that undo each other's changes must not loop at
@@ -55,7 +53,7 @@ func (t *throttle) add(now time.Time, cost float64, random func() float64) (star
 		return false
 	}
 	t.runs++
-	t.until = now.Add(Backoff(t.runs, FirstDelay, maxInterval, random))
+	t.until = now.Add(BackoffAfter(t.runs, FirstDelay, maxInterval, random))
 	return t.runs == 1
 }
 
@@ -135,34 +133,8 @@ func (p *Pass) observeTimer(h *State, now time.Time) {
 }
 
 // MayTick reports whether the handler has a timer that runs for the object.
-func (p *Pass) MayTick(h *State) bool {
-	return h.isTimer() && !p.Object.Deleting() && p.meets(h, hook.ReasonTimer, nil, p.Object) && !p.declines(h, hook.ReasonTimer)
-}
-
-// addTimer adds a timer call that is due. It waits for the write of a response for another reason: what a timer
-// responds need not have that.
-func (p *Pass) addTimer(a *due, h *State) {
-	isOther := func(o *Response) bool { return o.Call.Reason != hook.ReasonEvent && o.Call.Reason != hook.ReasonTimer }
-	if !p.MayTick(h) || slices.ContainsFunc(p.pendingOf(h), isOther) {
-		return
-	}
-	now := p.Now()
-	c := p.callOf(h, hook.ReasonTimer)
-	c.Digest = ""
-	if h.Attempt.reason == hook.ReasonTimer {
-		c.scheduledAt = Earliest(h.Attempt.Next, now)
-		p.addCall(a, c)
-		return
-	}
-	at := p.NextTick(h)
-	switch {
-	case at.IsZero():
-	case at.After(now) && !p.Causes.Has(queue.ReconcileRequested):
-		a.next = Earliest(a.next, at)
-	default:
-		c.scheduledAt = Earliest(at, now)
-		a.Calls = append(a.Calls, c)
-	}
+func (v *Observation) MayTick(h *State) bool {
+	return h.isTimer() && !v.Object.Deleting() && v.meets(h, hook.ReasonTimer, nil, v.Object) && !v.declines(h, hook.ReasonTimer)
 }
 
 // nextTime returns the first time of a timer after a time; zero if none. The times of an
