@@ -10,10 +10,13 @@ package handler
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
@@ -23,20 +26,132 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
+// Program is one controller with handlers, ready to run.
+type Program struct {
+	// Rules has the kind, the handlers, the record and the finalizers.
+	trigger.Rules
+
+	// Name identifies the controller in logs and metrics.
+	Name string
+	// Object is the controller as handlers see it; nil for a Go program.
+	Object json.RawMessage
+	// Labels and Fields are selectors that the API server applies; "" selects all.
+	Labels, Fields string
+	// Namespaces limits the handled objects, and what is written for them; empty for all
+	// namespaces. Cluster-scoped kinds are not limited.
+	Namespaces []string
+	// Owns are the kinds that the program applies and watches. It may also delete those that
+	// the handled object controls.
+	Owns []object.Resource
+	// Related are other watched objects, whose changes call handlers with hook.ReasonRelated.
+	Related []Related
+	// Writes permits further objects. A response that exceeds both is rejected as a whole, with a terminal error.
+	Writes []permit.Write
+	// Reads are the kinds that handlers may list, in Namespaces only if there are any.
+	Reads []object.Resource
+	// Conditions means that the schema of the kind has status conditions. If unknown, existing Conditions show it.
+	Conditions bool
+	// Manager is the field manager of all writes.
+	Manager string
+	// Account is as which ServiceAccount the controller writes, and what handlers may read; zero for Setpoint's
+	// own rights.
+	Account identity.Account
+	// Backend is the process of the handlers; zero for a Go program.
+	Backend Backend
+	// Workers is the maximum number of concurrent reconciles; 32 if zero.
+	Workers int
+}
+
+// Backend is what the process of the handlers does besides serving their calls.
+type Backend struct {
+	// ID is the same for all programs with handlers in the process.
+	ID string
+	// Notifications opens the stream of notifications; nil if there is none.
+	Notifications backend.Opener
+	// Index sends objects to the index of the process; nil if it has none of this program.
+	Index func(context.Context, *hook.IndexRequest) error
+}
+
+// Related are objects whose changes call the handlers with hook.ReasonRelated.
+type Related struct {
+	Resource object.Resource
+	// Namespaces limit the objects; empty for all. Labels and Fields are selectors that the API server applies.
+	Namespaces     []string
+	Labels, Fields string
+	// Map returns the handled objects of a related one. It is called for each change, for the
+	// object before and after it, and must be fast.
+	Map func(*object.Object) []types.NamespacedName
+}
+
+// WatchNamespaces returns the namespaces of the watches, "" for all.
+func (d *Related) WatchNamespaces() []string { return d.Resource.In(d.Namespaces) }
+
+// matchFunc returns the program's condition, including the labels that the API server does not
+// filter by; see serverSelector.
+func (p *Program) matchFunc() func(*object.Object) bool {
+	selector, err := labels.Parse(p.Labels)
+	if err != nil || p.Labels == "" {
+		// The API server reports an invalid selector.
+		return p.Matches
+	}
+	others := p.Matches
+	return func(o *object.Object) bool { return selector.Matches(o.Labels()) && (others == nil || others(o)) }
+}
+
+// serverSelector returns the label selector for the API server. It is empty if Setpoint must
+// see objects that stop matching, to release them.
+func (p *Program) serverSelector() string {
+	if slices.ContainsFunc(p.Handlers, func(h trigger.Handler) bool { return h.NeedsFinalizer() }) {
+		return ""
+	}
+	return p.Labels
+}
+
+func (p *Program) ownedGroups(owned [][]*object.Object) []hook.Group {
+	groups := make([]hook.Group, len(p.Owns))
+	for i, resource := range p.Owns {
+		groups[i] = hook.Group{APIVersion: resource.APIVersion(), Kind: resource.Kind}
+		if i < len(owned) {
+			groups[i].Objects = entriesOf(owned[i])
+		}
+	}
+	return groups
+}
+
+func entriesOf(objects []*object.Object) []hook.Entry {
+	return lists.Map(objects, func(o *object.Object) hook.Entry {
+		return hook.Entry{Namespace: o.Namespace(), Name: o.Name(), Object: o.JSON()}
+	})
+}
+
+// Selections returns the watches of the handled kind. Controllers with equal selections share a watch.
+func (p *Program) Selections() []cache.Selection {
+	return lists.Map(p.NamespacesOf(p.Resource), func(namespace string) cache.Selection {
+		return cache.Selection{Resource: p.Resource, Namespace: namespace, Labels: p.serverSelector(), Fields: p.Fields}
+	})
+}
+
+// NamespacesOf returns the namespaces in which the program watches and writes a kind, "" for all.
+func (p *Program) NamespacesOf(resource object.Resource) []string { return resource.In(p.Namespaces) }
+
 // New returns a controller and starts its watches. Close stops them.
 func New(program Program, d controller.Dependencies) *Controller {
-	c := &Controller{program: program, permissions: permit.Set{Owns: program.Owns, Writes: program.Writes, Namespaces: program.Namespaces}}
+	c := &Controller{program: program, permissions: permit.Set{
+		Writes: slices.Concat(lists.Map(program.Owns, permit.Owned), program.Writes), Namespaces: program.Namespaces,
+	}}
 	c.Base = controller.New(c, controller.Options{
 		Name: program.Name, Resource: program.Resource, Workers: program.Workers,
 		Filtered: program.serverSelector() != "" || program.Fields != "", Owns: program.Owns, NamespacesOf: program.NamespacesOf,
 		Account: program.Account,
 	}, d)
-	c.daemonHost = newDaemonHost(c)
+	c.daemonCalls = make(chan struct{}, cmp.Or(program.Workers, maxDaemonCalls))
 	c.recoverConditions()
 	c.rules = &c.program.Rules
 	c.joinBackend()
@@ -44,9 +159,6 @@ func New(program Program, d controller.Dependencies) *Controller {
 	c.SetWatching()
 	return c
 }
-
-// maxDaemonCalls is the maximum of concurrent calls of daemons, unless the program has workers.
-const maxDaemonCalls = 32
 
 // Run reconciles objects until the context ends. It returns after the last worker and the last daemon.
 func (c *Controller) Run(ctx context.Context) {
@@ -77,30 +189,6 @@ func (c *Controller) RunItem(ctx context.Context, item queue.Item, events []cach
 		c.bufferEvent(trigger.NewEvent(e))
 	}
 	return c.reconcile(ctx, item)
-}
-
-// DryRun runs an object with a writer that does not write. It ignores what only a restart would
-// trigger, and runs no daemons. The controller must not be running.
-func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult, error) {
-	if !c.WaitForSync(ctx) {
-		return DryRunResult{}, fmt.Errorf("wait for the watches to sync: %w", context.Cause(ctx))
-	}
-	r, found := c.newDryRun(of)
-	if !found {
-		return DryRunResult{}, fmt.Errorf("%s %s: %w", c.program.Resource.Kind, of.Key, errNoObject)
-	}
-	p := DryRunResult{Stored: r.Stored, Object: r.Stored, HandledAnnotation: c.rules.Record.Annotation, SkipReason: r.Phase.SkipReason(),
-		Secrets: r.Secrets}
-	if r.Phase == controller.PhasePaused || r.Phase == controller.PhaseIgnored {
-		return p, nil
-	}
-	err := r.Recover(func() error { return cmp.Or(r.reconcileObject(ctx), context.Cause(ctx), r.dry.uncalledError(r.pass)) })
-	p.Object, p.Calls, p.StateChanged = r.Stored, r.dry.calls, !maps.Equal(r.rules.HandledStateOf(r.Stored),
-		r.rules.HandledStateOf(p.Stored))
-	if p.SkipReason == "" {
-		p.addIdle(r.pass)
-	}
-	return p, err
 }
 
 // reset drops the state of an earlier leadership, because another replica may have been the

@@ -14,14 +14,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/call/backend"
 	"github.com/setpoint-dev/setpoint/internal/controller"
-	"github.com/setpoint-dev/setpoint/internal/controller/handler/daemon"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/index"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/redact"
@@ -36,7 +34,8 @@ type Controller struct {
 	permissions permit.Set
 	eventBuffer eventBuffer
 	daemons     sync.WaitGroup
-	daemonHost  *daemon.Host
+	// daemonCalls limits the concurrent calls to start, update and stop daemons of other processes.
+	daemonCalls chan struct{}
 	// backend is the process of the handlers; nil if it only serves calls. Calls wait at the
 	// gate for what the feed sends; both are nil if there is no such process or index.
 	backend *backend.Membership
@@ -69,7 +68,8 @@ type subject struct {
 	// writer writes as the ServiceAccount. In a dry run it is dry, which is nil otherwise.
 	writer writer
 	dry    *dryRun
-	// memory and pass, which decides what to do, are nil outside of the worker of the object: there is no record then.
+	// memory is empty outside of the worker of the object. The pass, which decides what to do, is nil there: there is no
+	// record then.
 	memory *memory
 	pass   *trigger.Pass
 }
@@ -91,7 +91,7 @@ type memory struct {
 	// for none.
 	prunedStatus map[string]any
 	prunedNext   time.Time
-	applied      appliedObjects
+	applied      applied
 	// evictions has the handlers whose evictions were refused.
 	evictions map[*trigger.State]evictionWait
 	daemons   []*daemonState
@@ -122,50 +122,6 @@ func (n *eventBuffer) add(key queue.Key, e trigger.Event) {
 	})
 }
 
-// daemonRun is a running daemon of one object.
-type daemonRun struct {
-	object  *daemon.Live
-	stop    context.CancelFunc
-	started time.Time
-	// done is closed when the daemon has returned err.
-	done chan struct{}
-	err  error
-	// stopped means that the context was cancelled, deadline is until when a deleted object
-	// waits, and stuck means that the missed deadline was reported.
-	stopped  bool
-	deadline time.Time
-	stuck    bool
-}
-
-// cancel cancels the daemon's context, once.
-func (w *daemonRun) cancel(deadline time.Time) {
-	if !w.stopped {
-		w.stopped, w.deadline = true, deadline
-		w.stop()
-	}
-}
-
-// daemonState is what is remembered of the daemon of one object.
-type daemonState struct {
-	*trigger.State
-
-	// running is nil unless the daemon runs; finished means that it has completed, and lost that its process may run
-	// it although a call failed. connection is the latest connection to the process that the daemon has seen.
-	running        *daemonRun
-	finished, lost bool
-	connection     uint64
-}
-
-// dryRun is what a run has in place of the API server when it writes nothing.
-type dryRun struct {
-	*apply.DryWriter
-
-	skipCalls bool
-	calls     []DryRunCall
-	// notApplied is why the response to the latest call could not be applied.
-	notApplied error
-}
-
 // evictionWait records since when budgets refuse the evictions of a handler, and whether an event was sent.
 type evictionWait struct {
 	since    time.Time
@@ -190,17 +146,6 @@ var errGone = errors.New("the object is gone")
 // firstError returns the error of the first failing handler; nil if there is none.
 func (m *memory) firstError() *trigger.Failure {
 	return cmp.Or(lists.Map(m.Handlers, func(h *trigger.State) *trigger.Failure { return h.Failed })...)
-}
-
-// appliedDigests are digests of an owned object, as it was applied and as it was stored.
-type appliedDigests struct{ applied, stored uint64 }
-
-// appliedObjects are what responses have applied.
-type appliedObjects struct {
-	// digests are those of the owned objects after the latest apply. names says by their short names which owned objects
-	// responses have applied, and which not, for programs with Drift handlers.
-	digests []appliedDigests
-	names   map[string]bool
 }
 
 // newRequest returns a request with the object and what it owns, by kind. Who makes the call adds the Reader.
@@ -229,67 +174,11 @@ func (r *run) failed(err error) *trigger.Failure {
 	}
 }
 
-// objectWriter writes the handled object: what responses change in it, the record, the condition and the finalizer.
-type objectWriter struct {
-	*subject
-
-	dependents *dependents
-	// writing is the response in progress, and sent what was sent of it.
-	writing *trigger.Response
-	sent    map[string]any
-	// written means that the object was written, and stale that it was since it was observed.
-	written, stale bool
-	// resolved means that a conflict ended.
-	resolved bool
-}
-
-// dependents are the objects that a handled object owns. They are written, and so is what else a response applies or
-// deletes.
-type dependents struct {
-	*subject
-
-	// byKind are those that were observed, by kind in the order of the program, and now those after our writes.
-	byKind [][]*object.Object
-	now    []*object.Object
-	// written means that one was written, and stale that it was since they were observed.
-	written, stale bool
-}
-
-// DryRunCall is a call that would be made, and its result.
-type DryRunCall struct {
-	Handler string
-	Reason  hook.Reason
-	// Since is since when the call is pending; zero if unknown.
-	Since time.Time
-	// Debounce is how long the object must not change before the call.
-	Debounce time.Duration
-	Attempt  int
-	// Changes are the changed fields in the request.
-	Changes []hook.FieldChange
-	// Response is nil if the handler was not called, or failed with Err.
-	Response *hook.HandlerResponse
-	Err      error
-	// GaveUp means that a failed call would not be retried.
-	GaveUp bool
-	// Writes are those of other objects.
-	Writes []plan.Action
-}
-
 // newDetached returns a run outside of the worker of the object, which has no memory.
 func (c *Controller) newDetached(of *controller.Run) *run {
-	s := &subject{Controller: c, Run: of, writer: c.WriterFor(of.Stored.Namespace())}
+	s := &subject{Controller: c, Run: of, writer: c.WriterFor(of.Stored.Namespace()), memory: &memory{}}
 	owned := &dependents{subject: s}
 	return &run{subject: s, dependents: owned, object: &objectWriter{subject: s, dependents: owned}}
-}
-
-// ended adds to the latest call how it ended, and what was written since it began.
-func (d *dryRun) ended(c trigger.Call, o *trigger.Response, err error) {
-	f := &d.calls[len(d.calls)-1]
-	if f.Err = cmp.Or(d.notApplied, err); o != nil {
-		f.Response, f.Err = o.Response, cmp.Or(f.Err, o.Response.Err)
-	}
-	f.GaveUp = f.Err != nil && c.Handler.Failed != nil && c.Handler.Failed.Reason == trigger.ReasonGaveUp
-	f.Writes, d.Plan, d.notApplied = slices.Concat(d.Plan.Stages...), plan.Plan{}, nil
 }
 
 // fail records a failure of the run as a whole, which is retried with backoff. A conflict is no failure.
@@ -306,24 +195,6 @@ func (r *run) fail(err error) {
 		r.ReportFailure(err, controller.EventOf(err), false)
 	}
 }
-
-// nextDaemon returns when a daemon restarts, counts as healthy, or is overdue; zero for none of these.
-func (d *daemonState) nextDaemon() time.Time {
-	w := d.running
-	switch {
-	case w == nil:
-		return d.Attempt.Next
-	case w.stopped && !w.stuck:
-		return w.deadline
-	case !w.stopped && d.Attempt.Count > 0:
-		return w.started.Add(daemonHealthyAfter)
-	}
-	return time.Time{}
-}
-
-// daemonHealthyAfter is how long a failed daemon must run until it counts as healthy. The next
-// failure starts a new backoff.
-const daemonHealthyAfter = time.Minute
 
 // reader lists objects for handlers, limited to what the program declares.
 type reader struct {

@@ -21,7 +21,9 @@ func (p *Pass) Begin(c Call) *Response {
 	h := c.Handler
 	p.CountChange(c)
 	for _, o := range p.pendingOf(h) {
-		if !c.supersedes(o.Call.Reason) {
+		// An event is a matter of its own, and a timer says nothing about a change.
+		ofEvent := c.Reason == hook.ReasonEvent || o.Call.Reason == hook.ReasonEvent
+		if ofEvent || c.Reason == hook.ReasonTimer && o.Call.Reason != hook.ReasonTimer {
 			continue
 		}
 		p.RemovePending(o)
@@ -51,7 +53,6 @@ func (p *Pass) Complete(o *Response, response *hook.HandlerResponse, err error) 
 	}
 }
 
-// recordResponse records a response: what to write, and the entry to store with it.
 func (p *Pass) recordResponse(o *Response) {
 	c, response := o.Call, o.Response
 	h := c.Handler
@@ -60,7 +61,13 @@ func (p *Pass) recordResponse(o *Response) {
 	e := h.Entry()
 	o.ownedBefore = e.OwnedDigest
 	p.Responses = append(p.Responses, o)
-	after := c.digestAfter(h.patched(seen{h.watched, p.Object}, patchOf(h, p.Responses...)).digest)
+	after := c.Digest // That of the input, once the response is written.
+	switch watched := h.patched(seen{h.watched, p.Object}, patchOf(h, p.Responses...)).digest; c.Reason {
+	case hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonResume:
+		after = watched
+	case hook.ReasonDelete:
+		after = lasthandled.DeletionDigest(watched)
+	}
 	switch {
 	case c.Reason == hook.ReasonEvent, response.Err != nil && response.Progress == nil:
 		// The previous progress remains.
@@ -158,7 +165,14 @@ func (p *Pass) handlerFailed(c Call, digest string, err error) {
 		h.Attempt = Attempt{}
 	}
 	a := &h.Attempt
-	counts := a.add(c, now)
+	if !a.hasInput(c) {
+		a.delays = 0
+	}
+	a.delays++
+	counts := !now.Before(a.due)
+	if counts {
+		a.count(now)
+	}
 	a.reason, a.digest, a.digestBefore, a.requeued = c.Reason, digest, c.Digest, false
 	a.Next = now.Add(h.capAtNextTime(c, now, h.Delay(err, a.delays, p.Random), err))
 	if counts {
@@ -207,7 +221,6 @@ func FailureReason(err error) string {
 	return ReasonHandlerFailed
 }
 
-// decline records that a handler is not applicable with the reason of a call.
 func (p *Pass) decline(c Call) {
 	if c.Reason == hook.ReasonEvent {
 		return // Each event is called for anyway.

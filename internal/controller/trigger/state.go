@@ -29,7 +29,19 @@ type States struct {
 	ownVersions []uint64
 }
 
-// pendingOf returns the responses of a handler that are not written yet.
+// throttle slows down one flapping object.
+type throttle struct {
+	// spent is the used part of the burst at the last run.
+	spent   float64
+	lastRun time.Time
+	// runs counts the runs since the throttle became active; 0 if inactive.
+	runs int
+	// until is when handlers are called for changes again.
+	until time.Time
+	// Message describes the conflict.
+	Message string
+}
+
 func (s *States) pendingOf(h *State) []*Response {
 	return lists.Filter(s.Responses, func(o *Response) bool { return o.Call.Handler == h })
 }
@@ -145,17 +157,13 @@ type seen struct {
 	object *object.Object
 }
 
-// at returns the state with a digest.
 func (m *State) at(digest string) seen {
-	for _, s := range m.known {
-		if s.digest == digest {
-			return s
-		}
+	if i := slices.IndexFunc(m.known, func(s seen) bool { return s.digest == digest }); i >= 0 {
+		return m.known[i]
 	}
 	return seen{digest: digest}
 }
 
-// remember replaces what is known of a state.
 func (m *State) remember(s seen) {
 	if s.object != nil && s.digest != "" {
 		m.known = append(slices.DeleteFunc(m.known, func(known seen) bool { return known.digest == s.digest }), s)
@@ -174,7 +182,6 @@ func (m *State) patched(s seen, patch map[string]any) seen {
 	return seen{lasthandled.Digest(m.WatchedFields(changed)), changed}
 }
 
-// handled returns the state that the handler last handled.
 func (m *State) handled() seen {
 	return m.at(cmp.Or(lasthandled.CutDeletion(m.Entry().Digest), m.firstDigest))
 }
@@ -271,31 +278,12 @@ type Call struct {
 	Repeated bool
 }
 
-// digestAfter returns the digest of the input once the watched fields have a digest.
-func (c *Call) digestAfter(watched string) string {
-	switch c.Reason {
-	case hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonResume:
-		return watched
-	case hook.ReasonDelete:
-		return lasthandled.DeletionDigest(watched)
-	}
-	return c.Digest
-}
-
-// supersedes reports whether a response to a call replaces one for a previous call that is still to be written. An event
-// is a matter of its own, and a timer says nothing about a change.
-func (c *Call) supersedes(previous hook.Reason) bool {
-	ofEvent := c.Reason == hook.ReasonEvent || previous == hook.ReasonEvent
-	return !ofEvent && (c.Reason != hook.ReasonTimer || previous == hook.ReasonTimer)
-}
-
 // isChange reports whether a call is the first one for a change.
 func (c *Call) isChange() bool {
-	switch c.Reason {
-	case hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDrift, hook.ReasonRelated, hook.ReasonEvent, hook.ReasonMatch:
-		return !c.Repeated
+	ofChange := []hook.Reason{
+		hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDrift, hook.ReasonRelated, hook.ReasonEvent, hook.ReasonMatch,
 	}
-	return false
+	return !c.Repeated && slices.Contains(ofChange, c.Reason)
 }
 
 // MaxEvents bounds the buffered events of one object. Further events are merged.
@@ -362,19 +350,6 @@ func (a *Attempt) isFor(c Call) bool { return a.reason == c.Reason || a.reason =
 // hasInput reports whether a call is for the input of the latest call of an attempt.
 func (a *Attempt) hasInput(c Call) bool {
 	return a.isFor(c) && (a.reason == "" || a.digest == c.Digest || a.digestBefore == c.Digest)
-}
-
-// add adds a failure and reports whether it counts.
-func (a *Attempt) add(c Call, now time.Time) (counts bool) {
-	if !a.hasInput(c) {
-		a.delays = 0
-	}
-	a.delays++
-	if now.Before(a.due) {
-		return false
-	}
-	a.count(now)
-	return true
 }
 
 func (a *Attempt) count(now time.Time) {

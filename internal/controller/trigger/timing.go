@@ -29,19 +29,6 @@ const (
 	resetAfter = time.Minute
 )
 
-// throttle slows down one flapping object.
-type throttle struct {
-	// spent is the used part of the burst at the last run.
-	spent   float64
-	lastRun time.Time
-	// runs counts the runs since the throttle became active; 0 if inactive.
-	runs int
-	// until is when handlers are called for changes again.
-	until time.Time
-	// Message describes the conflict.
-	Message string
-}
-
 // add records a run because of changes and reports whether the throttle becomes active.
 func (t *throttle) add(now time.Time, cost float64, random func() float64) (starts bool) {
 	if !t.lastRun.IsZero() {
@@ -120,7 +107,6 @@ func (p *Pass) ConflictMessage() string {
 	return words + ". Another controller or handler may change the same fields"
 }
 
-// observeTimer updates the times from which a timer counts.
 func (p *Pass) observeTimer(h *State, now time.Time) {
 	h.lastTick = notAfter(h.lastTick, now)
 	switch {

@@ -1,0 +1,190 @@
+package handler
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/redact"
+)
+
+// DryRunRequest is the input of a dry run.
+type DryRunRequest struct {
+	Key queue.Key
+	// Object is taken as the next state of the object; it need not be stored. If nil, the stored object is used.
+	Object *object.Object
+	// SkipCalls lists the calls without making them.
+	SkipCalls bool
+}
+
+// DryRunResult is what a reconcile of an object would do.
+type DryRunResult struct {
+	// SkipReason is why no handler would be called; empty otherwise.
+	SkipReason string
+	// Stored is the current Object, Object the same after the run.
+	Stored, Object *object.Object
+	// StateChanged means that the record would change. Record is its annotation.
+	StateChanged      bool
+	HandledAnnotation string
+	// Calls are the calls that would be made now, in order.
+	Calls []DryRunCall
+	// GaveUp are the handlers that wait for the object to change, Timers the next scheduled calls.
+	GaveUp []string
+	Timers []Timer
+	// Secrets are the values of the Secrets in the calls.
+	Secrets *redact.Values
+}
+
+// Timer is a scheduled call of a handler.
+type Timer struct {
+	Handler string
+	// At is the next scheduled time, unless the object changes within Idle before.
+	At   time.Time
+	Idle time.Duration
+}
+
+// errNoObject means that the controller does not have the object.
+var errNoObject = errors.New("not an object of this controller")
+
+// newDryRun returns a run that writes nothing. It takes a given object as the next state of the stored one.
+func (c *Controller) newDryRun(of DryRunRequest) (*run, bool) {
+	stored := c.Get(of.Key)
+	first := cmp.Or(stored, of.Object)
+	if first == nil {
+		return nil, false
+	}
+	r := c.newRun(c.NewRun(queue.Item{Key: of.Key}, first))
+	r.dry = &dryRun{
+		DryWriter: apply.NewDryWriter(r.WriterFor(first.Namespace()), cmp.Or(of.Object, stored)), skipCalls: of.SkipCalls,
+	}
+	r.writer = r.dry
+	for _, h := range r.memory.Handlers {
+		h.Resumed = true
+	}
+	r.observe()
+	if given := of.Object; given != nil && given != first {
+		r.Stored = given
+		r.observe()
+	}
+	r.Phase = c.PhaseOf(r.Stored)
+	r.pass.Managed = r.Phase == controller.PhaseManaged
+	if given := of.Object; given != nil && (stored == nil || stored.Digest() != given.Digest()) {
+		r.pass.TakeEvents([]trigger.Event{trigger.NewEvent(cache.Event{Old: stored, New: given})})
+	}
+	return r, true
+}
+
+// uncalledError returns the error of a handler that is not called because of it; nil if there is none.
+func (d *dryRun) uncalledError(p *trigger.Pass) error {
+	for _, h := range p.Handlers {
+		called := func(c DryRunCall) bool { return c.Handler == h.Title() }
+		if h.Failed != nil && !slices.ContainsFunc(d.calls, called) {
+			return errors.New(h.Failed.Message)
+		}
+	}
+	return nil
+}
+
+// addIdle adds the handlers that are not called now: those that gave up, and those with a timer.
+func (p *DryRunResult) addIdle(of *trigger.Pass) {
+	for _, h := range of.Handlers {
+		if of.Due.Includes(h) {
+			continue
+		}
+		if h.Entry().Failed {
+			p.GaveUp = append(p.GaveUp, h.Title())
+		}
+		if !of.MayTick(h) {
+			continue
+		}
+		if at := of.NextTick(h); !at.IsZero() {
+			p.Timers = append(p.Timers, Timer{Handler: h.Title(), At: at, Idle: h.Idle})
+		}
+	}
+}
+
+// DryRunCall is a call that would be made, and its result.
+type DryRunCall struct {
+	Handler string
+	Reason  hook.Reason
+	// Since is since when the call is pending; zero if unknown.
+	Since time.Time
+	// Debounce is how long the object must not change before the call.
+	Debounce time.Duration
+	Attempt  int
+	// Changes are the changed fields in the request.
+	Changes []hook.FieldChange
+	// Response is nil if the handler was not called, or failed with Err.
+	Response *hook.HandlerResponse
+	Err      error
+	// GaveUp means that a failed call would not be retried.
+	GaveUp bool
+	// Writes are those of other objects.
+	Writes []plan.Action
+}
+
+// DryRun runs an object with a writer that does not write. It ignores what only a restart would
+// trigger, and runs no daemons. The controller must not be running.
+func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult, error) {
+	if !c.WaitForSync(ctx) {
+		return DryRunResult{}, fmt.Errorf("wait for the watches to sync: %w", context.Cause(ctx))
+	}
+	r, found := c.newDryRun(of)
+	if !found {
+		return DryRunResult{}, fmt.Errorf("%s %s: %w", c.program.Resource.Kind, of.Key, errNoObject)
+	}
+	p := DryRunResult{Stored: r.Stored, Object: r.Stored, HandledAnnotation: c.rules.Record.Annotation, SkipReason: r.Phase.SkipReason(),
+		Secrets: r.Secrets}
+	if r.Phase == controller.PhasePaused || r.Phase == controller.PhaseIgnored {
+		return p, nil
+	}
+	err := r.Recover(func() error { return cmp.Or(r.reconcileObject(ctx), context.Cause(ctx), r.dry.uncalledError(r.pass)) })
+	p.Object, p.Calls, p.StateChanged = r.Stored, r.dry.calls, !maps.Equal(r.rules.HandledStateOf(r.Stored),
+		r.rules.HandledStateOf(p.Stored))
+	if p.SkipReason == "" {
+		p.addIdle(r.pass)
+	}
+	return p, err
+}
+
+// dryRun is what a run has in place of the API server when it writes nothing.
+type dryRun struct {
+	*apply.DryWriter
+
+	skipCalls bool
+	calls     []DryRunCall
+	// notApplied is why the response to the latest call could not be applied.
+	notApplied error
+}
+
+// begin adds a call that is about to be made.
+func (d *dryRun) begin(r *run, c trigger.Call) {
+	f := DryRunCall{Handler: c.Handler.Title(), Reason: c.Reason, Since: r.pass.PendingSince(c), Attempt: c.Attempt,
+		Changes: r.request(c).Changes}
+	if c.Reason == hook.ReasonUpdate {
+		f.Debounce = c.Handler.Debounce
+	}
+	d.calls = append(d.calls, f)
+}
+
+// ended adds to the latest call how it ended, and what was written since it began.
+func (d *dryRun) ended(c trigger.Call, o *trigger.Response, err error) {
+	f := &d.calls[len(d.calls)-1]
+	if f.Err = cmp.Or(d.notApplied, err); o != nil {
+		f.Response, f.Err = o.Response, cmp.Or(f.Err, o.Response.Err)
+	}
+	f.GaveUp = f.Err != nil && c.Handler.Failed != nil && c.Handler.Failed.Reason == trigger.ReasonGaveUp
+	f.Writes, d.Plan, d.notApplied = slices.Concat(d.Plan.Stages...), plan.Plan{}, nil
+}
