@@ -255,7 +255,7 @@ func (c *Call[T]) Write() error {
 	if err != nil {
 		return err
 	}
-	n, err := c.live.Write(response)
+	n, err := c.live.Respond(response)
 	if err != nil {
 		return err
 	}
@@ -269,7 +269,7 @@ func (c *Call[T]) Refresh() error {
 	if c.live == nil {
 		return errors.New("setpoint: Call.Refresh requires a daemon")
 	}
-	n, err := c.live.Get()
+	n, err := c.live.Current()
 	if err != nil {
 		return err
 	}
@@ -283,7 +283,7 @@ func (c *Call[T]) Changed() <-chan struct{} {
 	if c.live == nil {
 		return nil
 	}
-	return c.live.Changed()
+	return c.live.Updates()
 }
 
 // reload replaces the request of the call with a newer one.

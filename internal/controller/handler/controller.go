@@ -10,13 +10,11 @@ package handler
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
-
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
+	"sync"
+	"sync/atomic"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
@@ -26,120 +24,34 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
-	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// Program is one controller with handlers, ready to run.
-type Program struct {
-	// Rules has the kind, the handlers, the record and the finalizers.
-	trigger.Rules
+// Controller runs one program.
+type Controller struct {
+	*controller.Base
 
-	// Name identifies the controller in logs and metrics.
-	Name string
-	// Object is the controller as handlers see it; nil for a Go program.
-	Object json.RawMessage
-	// Labels and Fields are selectors that the API server applies; "" selects all.
-	Labels, Fields string
-	// Namespaces limits the handled objects, and what is written for them; empty for all
-	// namespaces. Cluster-scoped kinds are not limited.
-	Namespaces []string
-	// Owns are the kinds that the program applies and watches. It may also delete those that
-	// the handled object controls.
-	Owns []object.Resource
-	// Related are other watched objects, whose changes call handlers with hook.ReasonRelated.
-	Related []Related
-	// Writes permits further objects. A response that exceeds both is rejected as a whole, with a terminal error.
-	Writes []permit.Write
-	// Reads are the kinds that handlers may list, in Namespaces only if there are any.
-	Reads []object.Resource
-	// Conditions means that the schema of the kind has status conditions. If unknown, existing Conditions show it.
-	Conditions bool
-	// Manager is the field manager of all writes.
-	Manager string
-	// Account is as which ServiceAccount the controller writes, and what handlers may read; zero for Setpoint's
-	// own rights.
-	Account identity.Account
-	// Backend is the process of the handlers; zero for a Go program.
-	Backend Backend
-	// Workers is the maximum number of concurrent reconciles; 32 if zero.
-	Workers int
+	program     Program
+	rules       *trigger.Rules
+	permissions permit.Set
+	eventBuffer eventBuffer
+	daemons     sync.WaitGroup
+	// daemonCalls limits the concurrent calls to start, update and stop daemons of other processes.
+	daemonCalls chan struct{}
+	// backend is the process of the handlers; nil if it only serves calls. Calls wait at the
+	// gate for what the feed sends; both are nil if there is no such process or index.
+	backend *backend.Membership
+	gate    *index.Gate
+	feed    *index.Feed
+	// pruned is set when the API server did not store the state in the status.
+	pruned atomic.Bool
 }
 
-// Backend is what the process of the handlers does besides serving their calls.
-type Backend struct {
-	// ID is the same for all programs with handlers in the process.
-	ID string
-	// Notifications opens the stream of notifications; nil if there is none.
-	Notifications backend.Opener
-	// Index sends objects to the index of the process; nil if it has none of this program.
-	Index func(context.Context, *hook.IndexRequest) error
-}
-
-// Related are objects whose changes call the handlers with hook.ReasonRelated.
-type Related struct {
-	Resource object.Resource
-	// Namespaces limit the objects; empty for all. Labels and Fields are selectors that the API server applies.
-	Namespaces     []string
-	Labels, Fields string
-	// Map returns the handled objects of a related one. It is called for each change, for the
-	// object before and after it, and must be fast.
-	Map func(*object.Object) []types.NamespacedName
-}
-
-// WatchNamespaces returns the namespaces of the watches, "" for all.
-func (d *Related) WatchNamespaces() []string { return d.Resource.In(d.Namespaces) }
-
-// matchFunc returns the program's condition, including the labels that the API server does not
-// filter by; see serverSelector.
-func (p *Program) matchFunc() func(*object.Object) bool {
-	selector, err := labels.Parse(p.Labels)
-	if err != nil || p.Labels == "" {
-		// The API server reports an invalid selector.
-		return p.Matches
-	}
-	others := p.Matches
-	return func(o *object.Object) bool { return selector.Matches(o.Labels()) && (others == nil || others(o)) }
-}
-
-// serverSelector returns the label selector for the API server. It is empty if Setpoint must
-// see objects that stop matching, to release them.
-func (p *Program) serverSelector() string {
-	if slices.ContainsFunc(p.Handlers, func(h trigger.Handler) bool { return h.NeedsFinalizer() }) {
-		return ""
-	}
-	return p.Labels
-}
-
-func (p *Program) ownedGroups(owned [][]*object.Object) []hook.Group {
-	groups := make([]hook.Group, len(p.Owns))
-	for i, resource := range p.Owns {
-		groups[i] = hook.Group{APIVersion: resource.APIVersion(), Kind: resource.Kind}
-		if i < len(owned) {
-			groups[i].Objects = entriesOf(owned[i])
-		}
-	}
-	return groups
-}
-
-func entriesOf(objects []*object.Object) []hook.Entry {
-	return lists.Map(objects, func(o *object.Object) hook.Entry {
-		return hook.Entry{Namespace: o.Namespace(), Name: o.Name(), Object: o.JSON()}
-	})
-}
-
-// Selections returns the watches of the handled kind. Controllers with equal selections share a watch.
-func (p *Program) Selections() []cache.Selection {
-	return lists.Map(p.NamespacesOf(p.Resource), func(namespace string) cache.Selection {
-		return cache.Selection{Resource: p.Resource, Namespace: namespace, Labels: p.serverSelector(), Fields: p.Fields}
-	})
-}
-
-// NamespacesOf returns the namespaces in which the program watches and writes a kind, "" for all.
-func (p *Program) NamespacesOf(resource object.Resource) []string { return resource.In(p.Namespaces) }
+// maxDaemonCalls is the maximum of concurrent calls of daemons, unless the program has workers.
+const maxDaemonCalls = 32
 
 // New returns a controller and starts its watches. Close stops them.
 func New(program Program, d controller.Dependencies) *Controller {
@@ -336,7 +248,7 @@ func (c backendController) Publish(n *hook.Notification) {
 	c.Observer.Event(o, event)
 }
 
-func (c backendController) IndexesComplete() { c.gate.Release() }
+func (c backendController) IndexesComplete() { c.gate.QueueWaiting() }
 
 func (c *Controller) watchRelated() {
 	for i := range c.program.Related {
@@ -414,29 +326,8 @@ func (c *Controller) PhaseOf(o *object.Object) controller.Phase {
 	return controller.PhaseOf(o, c.rules.Selects(o), c.rules.HasFinalizer(o))
 }
 
-// Unhandled says why no handler is called for an object of the kind; empty if one may be. It does not know what the field
-// selector selects.
-func (p *Program) Unhandled(o *object.Object) string {
-	if len(p.Namespaces) > 0 && o.Namespace() != "" && !slices.Contains(p.Namespaces, o.Namespace()) {
-		return "not in a namespace of this controller"
-	}
-	matches := p.matchFunc()
-	return controller.PhaseOf(o, matches == nil || matches(o), p.HasFinalizer(o)).SkipReason()
-}
-
-// NewMemory returns an empty memory.
-func (c *Controller) NewMemory() controller.Remembered { return new(memory) }
-
 // Drop drops nothing: the memory has all.
 func (c *Controller) Drop(queue.Key) {}
-
-func (m *memory) Release() {
-	for _, d := range m.daemons {
-		if d.running != nil {
-			d.running.stop()
-		}
-	}
-}
 
 // Describe adds what the controller knows of an object. What waits only for a change that is being sent does not say so.
 func (c *Controller) Describe(o *object.Object, state *record.ObjectState) {
@@ -452,4 +343,39 @@ func (c *Controller) bufferEvent(e trigger.Event) {
 	if end || c.rules.Handles(hook.ReasonEvent) {
 		c.eventBuffer.add(controller.KeyOf(e.Object()), e)
 	}
+}
+
+// Unhandled says why no handler is called for an object of the kind; empty if one may be. It does not know what the field
+// selector selects.
+func (p *Program) Unhandled(o *object.Object) string {
+	if len(p.Namespaces) > 0 && o.Namespace() != "" && !slices.Contains(p.Namespaces, o.Namespace()) {
+		return "not in a namespace of this controller"
+	}
+	matches := p.matchFunc()
+	return controller.PhaseOf(o, matches == nil || matches(o), p.HasFinalizer(o)).SkipReason()
+}
+
+// eventBuffer has the events that were not delivered to handlers yet. They are best effort:
+// standby replicas do not collect them.
+type eventBuffer struct {
+	controller.SharedMap[queue.Key, []trigger.Event]
+
+	active bool
+}
+
+// setActive begins to collect events, or ends that and drops them.
+func (n *eventBuffer) setActive(active bool) {
+	n.Edit(func(byKey map[queue.Key][]trigger.Event) {
+		if n.active = active; !active {
+			clear(byKey)
+		}
+	})
+}
+
+func (n *eventBuffer) add(key queue.Key, e trigger.Event) {
+	n.Edit(func(byKey map[queue.Key][]trigger.Event) {
+		if n.active {
+			byKey[key] = trigger.AppendEvent(byKey[key], e)
+		}
+	})
 }

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -33,8 +32,6 @@ const (
 	// stops, waits for daemons.
 	stopInterval        = time.Second
 	shutdownStopTimeout = 5 * time.Second
-	// maxDaemonCalls is the maximum of concurrent calls of daemons, unless the program has workers.
-	maxDaemonCalls = 32
 )
 
 // ErrDaemonConflict ends a daemon's write that would overwrite another client's change since the daemon last saw the object.
@@ -58,19 +55,8 @@ func isLost(err error) bool {
 
 func stopTimeout(h *trigger.Handler) time.Duration { return cmp.Or(h.StopTimeout, DefaultStopTimeout) }
 
-// daemonState is what is remembered of the daemon of one object.
-type daemonState struct {
-	*trigger.State
-
-	// running is nil unless the daemon runs; finished means that it has completed, and lost that its process may run
-	// it although a call failed. connection is the latest connection to the process that the daemon has seen.
-	running        *daemonRun
-	finished, lost bool
-	connection     uint64
-}
-
-// update starts and stops the daemon, as the object is now.
-func (d *daemonState) update(ctx context.Context, r *run) {
+// updateDaemon starts and stops the daemon, as the object is now.
+func (d *daemonState) updateDaemon(ctx context.Context, r *run) {
 	now, desired := r.Now(), r.Phase == controller.PhaseManaged && !r.Stored.Deleting()
 	if desired {
 		applicable, known := r.pass.IsApplicable(d.State)
@@ -87,7 +73,7 @@ func (d *daemonState) update(ctx context.Context, r *run) {
 	d.connection, d.finished = connection, d.finished && desired && !reconnected
 	switch {
 	case d.running != nil && !desired:
-		d.running.cancel(now.Add(stopTimeout(d.Handler)))
+		d.running.endBy(now.Add(stopTimeout(d.Handler)))
 		if !d.running.deadline.After(now) {
 			d.reportStuck(r, d.running)
 		}
@@ -97,14 +83,14 @@ func (d *daemonState) update(ctx context.Context, r *run) {
 		}
 		d.running.notify(r.Stored)
 	case desired && !d.finished && (reconnected || r.pass.RetriesCalls() || !d.Attempt.Next.After(now)):
-		d.start(ctx, r, time.Time{})
+		d.startDaemon(ctx, r, time.Time{})
 	case !desired && d.lost: // Only the process knows whether it runs.
-		d.start(ctx, r, now.Add(stopTimeout(d.Handler)))
+		d.startDaemon(ctx, r, now.Add(stopTimeout(d.Handler)))
 	}
 }
 
-// next returns when the daemon restarts, counts as healthy, or is overdue; zero for none of these.
-func (d *daemonState) next() time.Time {
+// nextDaemon returns when the daemon restarts, counts as healthy, or is overdue; zero for none of these.
+func (d *daemonState) nextDaemon() time.Time {
 	w := d.running
 	switch {
 	case w == nil:
@@ -160,8 +146,8 @@ func (d *daemonState) reportStuck(r *run, w *daemonRun) {
 			d.Title(), stopTimeout(d.Handler), effect)))
 }
 
-// start starts the daemon, or only stops it within a time: then it calls the process for nothing else.
-func (d *daemonState) start(ctx context.Context, r *run, stopUntil time.Time) {
+// startDaemon starts the daemon, or only stops it within a time: then it calls the process for nothing else.
+func (d *daemonState) startDaemon(ctx context.Context, r *run, stopUntil time.Time) {
 	running, stop := context.WithCancel(ctx)
 	c, key := r.Controller, r.Item.Key
 	w := &daemonRun{
@@ -169,59 +155,29 @@ func (d *daemonState) start(ctx context.Context, r *run, stopUntil time.Time) {
 		changed: make(chan struct{}, 1), notified: make(chan struct{}, 1), done: make(chan struct{}), seen: r.Stored,
 	}
 	if !stopUntil.IsZero() {
-		w.cancel(stopUntil)
+		w.endBy(stopUntil)
 	}
 	n := r.newRequest(d.Handler, r.Stored, r.dependents.byKind)
 	n.Attempt = d.Attempt.Count
 	c.daemons.Go(func() {
 		defer stop()
-		w.err = w.run(n)
+		w.err = w.runDaemon(n)
 		close(w.done)
 		c.Queue.Add(key, queue.Cause{Kind: queue.RequeueAfter})
 	})
 	d.running = w
 }
 
-// daemonRun is a running daemon of one object, which is a function of Go or what another process runs. It reads and writes
-// the object outside of the runs of the object.
-type daemonRun struct {
-	*Controller
-
-	handler *trigger.Handler
-	key     queue.Key
-	uid     string
-	// ctx is that of the daemon. controllerCtx ends when Setpoint stops: daemons in other processes outlive the first.
-	ctx, controllerCtx context.Context //nolint:containedctx // Writes end with the daemon's context.
-	stop               context.CancelFunc
-	started            time.Time
-	changed            chan struct{}
-	// notified receives when the process of the handler named the object.
-	notified chan struct{}
-	// done is closed when the daemon has returned err, after refused writes at some locations.
-	done    chan struct{}
-	err     error
-	refused []record.Location
-	// stopped means that the context was cancelled, deadline is until when a deleted object
-	// waits, and stuck means that the missed deadline was reported.
-	stopped  bool
-	deadline time.Time
-	stuck    bool
-
-	mu sync.Mutex
-	// seen is the object as the daemon last saw it.
-	seen *object.Object
-}
-
-// cancel cancels the daemon's context, once.
-func (w *daemonRun) cancel(deadline time.Time) {
+// endBy cancels the daemon's context, once.
+func (w *daemonRun) endBy(deadline time.Time) {
 	if !w.stopped {
 		w.stopped, w.deadline = true, deadline
 		w.stop()
 	}
 }
 
-// run runs a daemon until it returns. One in another process has one goroutine, which waits most of the time.
-func (w *daemonRun) run(n *hook.HandlerRequest) (err error) {
+// runDaemon runs a daemon until it returns. One in another process has one goroutine, which waits most of the time.
+func (w *daemonRun) runDaemon(n *hook.HandlerRequest) (err error) {
 	values, asked := redact.New(nil, n.Namespace, n.Name), recordedRequest(n)
 	record.See(values, w.program.Resource.GroupKind(), &asked, &record.Response{})
 	controller.SeeObjects(values, []*object.Object{w.lastSeen()})
@@ -240,10 +196,10 @@ func (w *daemonRun) run(n *hook.HandlerRequest) (err error) {
 	return run()
 }
 
-// Changed is that of trigger.Live.
-func (w *daemonRun) Changed() <-chan struct{} { return w.changed }
+// Updates is that of trigger.Live.
+func (w *daemonRun) Updates() <-chan struct{} { return w.changed }
 
-// notify sends on Changed if the object is newer than what the daemon saw.
+// notify sends on Updates if the object is newer than what the daemon saw.
 func (w *daemonRun) notify(now *object.Object) {
 	if last := w.lastSeen(); now.Version() > last.Version() && trigger.Differs(last, now) {
 		wake(w.changed)
@@ -258,21 +214,21 @@ func wake(c chan<- struct{}) {
 	}
 }
 
-// Get is that of trigger.Live.
-func (w *daemonRun) Get() (*hook.HandlerRequest, error) {
-	now, err := w.current()
+// Current is that of trigger.Live.
+func (w *daemonRun) Current() (*hook.HandlerRequest, error) {
+	now, err := w.latest()
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", w.key, err)
 	}
 	return w.show(now), nil
 }
 
-// Write is that of trigger.Live. It returns ErrDaemonConflict if the response sets a field that changed since.
-func (w *daemonRun) Write(a *hook.HandlerResponse) (*hook.HandlerRequest, error) {
+// Respond is that of trigger.Live. It returns ErrDaemonConflict if the response sets a field that changed since.
+func (w *daemonRun) Respond(a *hook.HandlerResponse) (*hook.HandlerRequest, error) {
 	if a == nil {
-		return w.Get()
+		return w.Current()
 	}
-	now, err := w.current()
+	now, err := w.latest()
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", w.key, err)
 	}
@@ -281,18 +237,18 @@ func (w *daemonRun) Write(a *hook.HandlerResponse) (*hook.HandlerRequest, error)
 		return nil, err
 	}
 	ctx, run := w.NewDetachedRun(w.ctx, now, "daemon "+w.handler.Title()+" wrote")
-	err = w.write(ctx, run, &trigger.Response{Response: a})
-	w.finish(w.ctx, run, err)
+	err = w.tryWrite(ctx, run, &trigger.Response{Response: a})
+	w.finishWrite(w.ctx, run, err)
 	if err != nil {
 		return nil, err
 	}
 	return w.show(run.Stored), nil
 }
 
-// write retries the write when the object changes meanwhile.
-func (w *daemonRun) write(ctx context.Context, run *controller.Run, o *trigger.Response) error {
+// tryWrite retries the write when the object changes meanwhile.
+func (w *daemonRun) tryWrite(ctx context.Context, run *controller.Run, o *trigger.Response) error {
 	for range controller.MaxConflicts {
-		now, err := w.current()
+		now, err := w.latest()
 		if err != nil {
 			return fmt.Errorf("write %s: %w", w.key, err)
 		}
@@ -328,16 +284,16 @@ func (w *daemonRun) writeOnce(ctx context.Context, of *controller.Run, o *trigge
 	return nil
 }
 
-// finish ends a detached run, and keeps where it was refused to write.
-func (w *daemonRun) finish(ctx context.Context, run *controller.Run, err error) {
+// finishWrite ends a detached run, and keeps where it was refused to write.
+func (w *daemonRun) finishWrite(ctx context.Context, run *controller.Run, err error) {
 	run.FinishDetached(ctx, err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.refused = record.AddLocations(w.refused, run.Record.Refused()...)
 }
 
-// current returns the current object. The cache may not have our latest write yet.
-func (w *daemonRun) current() (*object.Object, error) {
+// latest returns the current object. The cache may not have our latest write yet.
+func (w *daemonRun) latest() (*object.Object, error) {
 	now, last := w.Controller.Get(w.key), w.lastSeen()
 	switch {
 	case now == nil || now.UID() != w.uid:
@@ -372,7 +328,7 @@ func CallDaemon(ctx context.Context, n *hook.HandlerRequest, of trigger.Live) er
 	d := &calledDaemon{daemonRun: existing, attempt: n.Attempt}
 	next := hook.DaemonStart
 	for ctx.Err() == nil {
-		response, err := d.call(ctx, next)
+		response, err := d.callProcess(ctx, next)
 		switch {
 		case ctx.Err() != nil:
 		case next != hook.DaemonStart && isUnknown(err):
@@ -380,20 +336,20 @@ func CallDaemon(ctx context.Context, n *hook.HandlerRequest, of trigger.Live) er
 		case err != nil && response != nil && response.Finished:
 			return &hook.TerminalError{Err: err} // Only the write has failed.
 		case errors.Is(err, ErrDaemonConflict):
-			next = d.wait(ctx, hook.Immediately, hook.DaemonUpdate)
+			next = d.waitForCall(ctx, hook.Immediately, hook.DaemonUpdate)
 		case errors.Is(err, errObjectGone):
-			next = d.wait(ctx, 0, "")
+			next = d.waitForCall(ctx, 0, "")
 		case err != nil:
 			return err
 		case response.Finished:
 			return nil
 		case d.wrote:
-			next = d.wait(ctx, hook.Immediately, hook.DaemonUpdate)
+			next = d.waitForCall(ctx, hook.Immediately, hook.DaemonUpdate)
 		default:
-			next = d.wait(ctx, response.RetryAfter, hook.DaemonCollect)
+			next = d.waitForCall(ctx, response.RetryAfter, hook.DaemonCollect)
 		}
 	}
-	return d.end(ctx)
+	return d.stopProcess(ctx)
 }
 
 // isUnknown reports whether the process does not know a daemon, because it has restarted.
@@ -412,9 +368,9 @@ type calledDaemon struct {
 	immediate int
 }
 
-// wait returns the next call: at once for a change or a notification, else after a delay; 0 for
+// waitForCall returns the next call: at once for a change or a notification, else after a delay; 0 for
 // none. Consecutive immediate calls are delayed by the backoff.
-func (d *calledDaemon) wait(ctx context.Context, delay time.Duration, after hook.DaemonCall) hook.DaemonCall {
+func (d *calledDaemon) waitForCall(ctx context.Context, delay time.Duration, after hook.DaemonCall) hook.DaemonCall {
 	if delay == hook.Immediately {
 		d.immediate++
 	} else {
@@ -439,14 +395,14 @@ func (d *calledDaemon) wait(ctx context.Context, delay time.Duration, after hook
 	return after
 }
 
-// end calls the process until the daemon has stopped. At the end of Setpoint itself it does
+// stopProcess calls the process until the daemon has stopped. At the end of Setpoint itself it does
 // not wait for a process that cannot be called.
-func (d *calledDaemon) end(ended context.Context) error {
+func (d *calledDaemon) stopProcess(ended context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ended), stopTimeout(d.handler))
 	defer cancel()
 	defer context.AfterFunc(d.controllerCtx, func() { time.AfterFunc(shutdownStopTimeout, cancel) })()
 	for {
-		response, err := d.call(ctx, hook.DaemonStop)
+		response, err := d.callProcess(ctx, hook.DaemonStop)
 		switch {
 		case isUnknown(err), response != nil && response.Finished, err != nil && !isLost(err):
 			return nil
@@ -462,10 +418,10 @@ func (d *calledDaemon) end(ended context.Context) error {
 	}
 }
 
-// call calls the handler about the current object, or the last known one, and writes its
+// callProcess calls the handler about the current object, or the last known one, and writes its
 // response. An error may come with a response.
-func (d *calledDaemon) call(ctx context.Context, what hook.DaemonCall) (*hook.HandlerResponse, error) {
-	now, err := d.current()
+func (d *calledDaemon) callProcess(ctx context.Context, what hook.DaemonCall) (*hook.HandlerResponse, error) {
+	now, err := d.latest()
 	if err != nil {
 		now = d.lastSeen()
 	}
@@ -481,7 +437,7 @@ func (d *calledDaemon) call(ctx context.Context, what hook.DaemonCall) (*hook.Ha
 	if err == nil {
 		err = response.Err
 	}
-	d.finish(ctx, run, err)
+	d.finishWrite(ctx, run, err)
 	return response, err
 }
 
@@ -512,7 +468,7 @@ func (d *calledDaemon) invoke(ctx context.Context, of *controller.Run, what hook
 func (d *calledDaemon) writePersistently(ctx context.Context, run *controller.Run, o *trigger.Response) error {
 	var retry trigger.Attempt
 	for {
-		err := d.write(ctx, run, o)
+		err := d.tryWrite(ctx, run, o)
 		if err == nil {
 			d.show(run.Stored)
 			return nil

@@ -25,15 +25,15 @@ func followSpec(ctx context.Context, n *hook.HandlerRequest, existing trigger.Li
 			return err
 		}
 		response := &hook.HandlerResponse{Status: fmt.Appendf(nil, `{"seen":%s}`, o.Field("spec", "n"))}
-		if _, err := existing.Write(response); err != nil {
+		if _, err := existing.Respond(response); err != nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-existing.Changed():
+		case <-existing.Updates():
 		}
-		if n, err = existing.Get(); err != nil {
+		if n, err = existing.Current(); err != nil {
 			return err
 		}
 	}
@@ -62,13 +62,13 @@ func TestDaemonWriteConflict(t *testing.T) {
 			case <-ctx.Done():
 				return nil
 			case patch := <-turn:
-				n, err := existing.Write(&hook.HandlerResponse{Patch: json.RawMessage(patch)})
+				n, err := existing.Respond(&hook.HandlerResponse{Patch: json.RawMessage(patch)})
 				if err != nil {
 					results <- err.Error()
 					if !errors.Is(err, ErrDaemonConflict) {
 						return err
 					}
-					n, err = existing.Get()
+					n, err = existing.Current()
 				}
 				if err != nil {
 					return err

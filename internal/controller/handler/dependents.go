@@ -25,18 +25,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/served"
 )
 
-// dependents are the objects that a handled object owns. They are written, and so is what else a response applies or
-// deletes.
-type dependents struct {
-	*subject
-
-	// byKind are those that were observed, by kind in the order of the program, and now those after our writes.
-	byKind [][]*object.Object
-	now    []*object.Object
-	// written means that one was written, and stale that it was since they were observed.
-	written, stale bool
-}
-
 func (d *dependents) observe() {
 	d.byKind = d.ownedObjects()
 	d.now, d.stale = slices.Concat(d.byKind...), false
@@ -317,17 +305,6 @@ func (d *dependents) isReplaced(ctx context.Context, t trigger.Target, err error
 	now, err := d.writer.Get(ctx, t.Resource, t.Object.Namespace(), t.Object.Name())
 	return apply.NotFound(err) || err == nil && now.UID() != t.Object.UID()
 }
-
-// applied is what responses have applied of what an object owns.
-type applied struct {
-	// digests are those of the objects after the latest apply.
-	digests []appliedDigests
-	// names says by short names which owned objects responses have applied, and which not; nil without Drift handlers.
-	names map[string]bool
-}
-
-// appliedDigests are digests of an owned object, as it was applied and as it was stored.
-type appliedDigests struct{ applied, stored uint64 }
 
 // appliedNameLength is the length of a short name of an applied object in the record.
 const appliedNameLength = 6

@@ -9,13 +9,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
@@ -115,26 +113,6 @@ func (p *DryRunResult) addIdle(of *trigger.Pass) {
 	}
 }
 
-// DryRunCall is a call that would be made, and its result.
-type DryRunCall struct {
-	Handler string
-	Reason  hook.Reason
-	// Since is since when the call is pending; zero if unknown.
-	Since time.Time
-	// Debounce is how long the object must not change before the call.
-	Debounce time.Duration
-	Attempt  int
-	// Changes are the changed fields in the request.
-	Changes []hook.FieldChange
-	// Response is nil if the handler was not called, or failed with Err.
-	Response *hook.HandlerResponse
-	Err      error
-	// GaveUp means that a failed call would not be retried.
-	GaveUp bool
-	// Writes are those of other objects.
-	Writes []plan.Action
-}
-
 // DryRun runs an object with a writer that does not write. It ignores what only a restart would
 // trigger, and runs no daemons. The controller must not be running.
 func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult, error) {
@@ -157,34 +135,4 @@ func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult
 		p.addIdle(r.pass)
 	}
 	return p, err
-}
-
-// dryRun is what a run has in place of the API server when it writes nothing.
-type dryRun struct {
-	*apply.DryWriter
-
-	skipCalls bool
-	calls     []DryRunCall
-	// notApplied is why the response to the latest call could not be applied.
-	notApplied error
-}
-
-// begin adds a call that is about to be made.
-func (d *dryRun) begin(r *run, c trigger.Call) {
-	f := DryRunCall{Handler: c.Handler.Title(), Reason: c.Reason, Since: r.pass.PendingSince(c), Attempt: c.Attempt,
-		Changes: r.request(c).Changes}
-	if c.Reason == hook.ReasonUpdate {
-		f.Debounce = c.Handler.Debounce
-	}
-	d.calls = append(d.calls, f)
-}
-
-// ended adds to the latest call how it ended, and what was written since it began.
-func (d *dryRun) ended(c trigger.Call, o *trigger.Response, err error) {
-	f := &d.calls[len(d.calls)-1]
-	if f.Err = cmp.Or(d.notApplied, err); o != nil {
-		f.Response, f.Err = o.Response, cmp.Or(f.Err, o.Response.Err)
-	}
-	f.GaveUp = f.Err != nil && c.Handler.Failed != nil && c.Handler.Failed.Reason == trigger.ReasonGaveUp
-	f.Writes, d.Plan, d.notApplied = slices.Concat(d.Plan.Stages...), plan.Plan{}, nil
 }

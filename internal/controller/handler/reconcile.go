@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/trace"
@@ -44,7 +45,7 @@ func (r *run) reconcileObject(ctx context.Context) error {
 	}
 	for _, d := range r.memory.daemons {
 		if !r.IsDry() {
-			d.update(ctx, r)
+			d.updateDaemon(ctx, r)
 		}
 	}
 	if r.Phase == controller.PhasePaused {
@@ -162,7 +163,7 @@ func (r *run) nextRun() time.Time {
 	now := r.Now()
 	next := r.nextWrite(now)
 	for _, d := range r.memory.daemons {
-		next = trigger.Earliest(next, d.next())
+		next = trigger.Earliest(next, d.nextDaemon())
 	}
 	if r.Phase != controller.PhaseManaged || !r.StillExists() {
 		return next
@@ -210,7 +211,7 @@ func (r *run) recordResult() {
 		failed = r.failed(r.failure)
 	}
 	if again {
-		now.Message, now.Reason, now.Fault, now.Locations = failed.Message, failed.Reason, failed.Fault, r.refused()
+		now.Message, now.Reason, now.Fault, now.Locations = failed.Message, failed.Reason, failed.Fault, r.refusedWrites()
 	}
 	r.Memories.SetResult(r.Item.Key, r.memory, now, again)
 	var conflict controller.Conflict
@@ -223,7 +224,7 @@ func (r *run) recordResult() {
 // conflictSummary is the state of an object whose handlers are throttled.
 const conflictSummary = "handlers run again and again because the object changes; they are throttled"
 
-func (r *run) refused() []record.Location {
+func (r *run) refusedWrites() []record.Location {
 	among := r.Record.Refused()
 	for _, h := range r.memory.Handlers {
 		if h.Failed != nil {
@@ -278,7 +279,7 @@ func (r *run) callAndWrite(ctx context.Context, c trigger.Call) error {
 	}
 	o, err := r.makeCall(ctx, c)
 	if r.dry != nil {
-		defer func() { r.dry.ended(c, o, err) }()
+		defer func() { r.dry.complete(c, o, err) }()
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -399,25 +400,22 @@ func (c *Controller) invoke(ctx context.Context, of *controller.Run, n *hook.Han
 	return response, err
 }
 
-// recordedRequest returns a request in the form that records keep. It must not reference the
-// controller, which would keep it in memory.
-func recordedRequest(n *hook.HandlerRequest) record.Request {
-	kept := *n
-	kept.Reader = nil
-	return record.Request{Handler: &kept}
-}
-
-// withWholeNumbers returns a response whose whole numbers are integers.
-func withWholeNumbers(response *hook.HandlerResponse) *hook.HandlerResponse {
-	whole := *response
-	whole.Patch, whole.Status = object.WholeNumbers(whole.Patch), object.WholeNumbers(whole.Status)
-	whole.Apply = slices.Clone(whole.Apply)
-	for i := range whole.Apply {
-		whole.Apply[i].Object = object.WholeNumbers(whole.Apply[i].Object)
+// begin adds a call that is about to be made.
+func (d *dryRun) begin(r *run, c trigger.Call) {
+	f := DryRunCall{Handler: c.Handler.Title(), Reason: c.Reason, Since: r.pass.PendingSince(c), Attempt: c.Attempt,
+		Changes: r.request(c).Changes}
+	if c.Reason == hook.ReasonUpdate {
+		f.Debounce = c.Handler.Debounce
 	}
-	return &whole
+	d.calls = append(d.calls, f)
 }
 
-func logAttrs(n *hook.HandlerRequest, h *trigger.Handler) []any {
-	return []any{"handler", h.Name, "namespace", n.Namespace, "name", n.Name}
+// complete adds to the latest call how it ended, and what was written since it began.
+func (d *dryRun) complete(c trigger.Call, o *trigger.Response, err error) {
+	f := &d.calls[len(d.calls)-1]
+	if f.Err = cmp.Or(d.notApplied, err); o != nil {
+		f.Response, f.Err = o.Response, cmp.Or(f.Err, o.Response.Err)
+	}
+	f.GaveUp = f.Err != nil && c.Handler.Failed != nil && c.Handler.Failed.Reason == trigger.ReasonGaveUp
+	f.Writes, d.Plan, d.notApplied = slices.Concat(d.Plan.Stages...), plan.Plan{}, nil
 }

@@ -7,43 +7,21 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
-	"github.com/setpoint-dev/setpoint/internal/call/backend"
 	"github.com/setpoint-dev/setpoint/internal/controller"
-	"github.com/setpoint-dev/setpoint/internal/controller/handler/index"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
-
-// Controller runs one program.
-type Controller struct {
-	*controller.Base
-
-	program     Program
-	rules       *trigger.Rules
-	permissions permit.Set
-	eventBuffer eventBuffer
-	daemons     sync.WaitGroup
-	// daemonCalls limits the concurrent calls to start, update and stop daemons of other processes.
-	daemonCalls chan struct{}
-	// backend is the process of the handlers; nil if it only serves calls. Calls wait at the
-	// gate for what the feed sends; both are nil if there is no such process or index.
-	backend *backend.Membership
-	gate    *index.Gate
-	feed    *index.Feed
-	// pruned is set when the API server did not store the state in the status.
-	pruned atomic.Bool
-}
 
 // run is one reconcile of one object.
 type run struct {
@@ -97,29 +75,123 @@ type memory struct {
 	daemons   []*daemonState
 }
 
-// eventBuffer has the events that were not delivered to handlers yet. They are best effort:
-// standby replicas do not collect them.
-type eventBuffer struct {
-	controller.SharedMap[queue.Key, []trigger.Event]
+// dependents are the objects that a handled object owns. They are written, and so is what else a response applies or
+// deletes.
+type dependents struct {
+	*subject
 
-	active bool
+	// byKind are those that were observed, by kind in the order of the program, and now those after our writes.
+	byKind [][]*object.Object
+	now    []*object.Object
+	// written means that one was written, and stale that it was since they were observed.
+	written, stale bool
 }
 
-// setActive begins to collect events, or ends that and drops them.
-func (n *eventBuffer) setActive(active bool) {
-	n.Edit(func(byKey map[queue.Key][]trigger.Event) {
-		if n.active = active; !active {
-			clear(byKey)
-		}
-	})
+// objectWriter writes the handled object: what responses change in it, the record, the condition and the finalizer.
+type objectWriter struct {
+	*subject
+
+	dependents *dependents
+	// writing is the response in progress, and sent what was sent of it.
+	writing *trigger.Response
+	sent    map[string]any
+	// written means that the object was written, and stale that it was since it was observed.
+	written, stale bool
+	// resolved means that a conflict ended.
+	resolved bool
 }
 
-func (n *eventBuffer) add(key queue.Key, e trigger.Event) {
-	n.Edit(func(byKey map[queue.Key][]trigger.Event) {
-		if n.active {
-			byKey[key] = trigger.AppendEvent(byKey[key], e)
+// applied is what responses have applied of what an object owns.
+type applied struct {
+	// digests are those of the objects after the latest apply.
+	digests []appliedDigests
+	// names says by short names which owned objects responses have applied, and which not; nil without Drift handlers.
+	names map[string]bool
+}
+
+// appliedDigests are digests of an owned object, as it was applied and as it was stored.
+type appliedDigests struct{ applied, stored uint64 }
+
+// daemonState is what is remembered of the daemon of one object.
+type daemonState struct {
+	*trigger.State
+
+	// running is nil unless the daemon runs; finished means that it has completed, and lost that its process may run
+	// it although a call failed. connection is the latest connection to the process that the daemon has seen.
+	running        *daemonRun
+	finished, lost bool
+	connection     uint64
+}
+
+// daemonRun is a running daemon of one object, which is a function of Go or what another process runs. It reads and writes
+// the object outside of the runs of the object.
+type daemonRun struct {
+	*Controller
+
+	handler *trigger.Handler
+	key     queue.Key
+	uid     string
+	// ctx is that of the daemon. controllerCtx ends when Setpoint stops: daemons in other processes outlive the first.
+	ctx, controllerCtx context.Context //nolint:containedctx // Writes end with the daemon's context.
+	stop               context.CancelFunc
+	started            time.Time
+	changed            chan struct{}
+	// notified receives when the process of the handler named the object.
+	notified chan struct{}
+	// done is closed when the daemon has returned err, after refused writes at some locations.
+	done    chan struct{}
+	err     error
+	refused []record.Location
+	// stopped means that the context was cancelled, deadline is until when a deleted object
+	// waits, and stuck means that the missed deadline was reported.
+	stopped  bool
+	deadline time.Time
+	stuck    bool
+
+	mu sync.Mutex
+	// seen is the object as the daemon last saw it.
+	seen *object.Object
+}
+
+// dryRun is what a run has in place of the API server when it writes nothing.
+type dryRun struct {
+	*apply.DryWriter
+
+	skipCalls bool
+	calls     []DryRunCall
+	// notApplied is why the response to the latest call could not be applied.
+	notApplied error
+}
+
+// DryRunCall is a call that would be made, and its result.
+type DryRunCall struct {
+	Handler string
+	Reason  hook.Reason
+	// Since is since when the call is pending; zero if unknown.
+	Since time.Time
+	// Debounce is how long the object must not change before the call.
+	Debounce time.Duration
+	Attempt  int
+	// Changes are the changed fields in the request.
+	Changes []hook.FieldChange
+	// Response is nil if the handler was not called, or failed with Err.
+	Response *hook.HandlerResponse
+	Err      error
+	// GaveUp means that a failed call would not be retried.
+	GaveUp bool
+	// Writes are those of other objects.
+	Writes []plan.Action
+}
+
+// NewMemory returns an empty memory.
+func (c *Controller) NewMemory() controller.Remembered { return new(memory) }
+
+func (m *memory) Release() {
+	for _, d := range m.daemons {
+		if d.running != nil {
+			d.running.stop()
 		}
-	})
+	}
 }
 
 // evictionWait records since when budgets refuse the evictions of a handler, and whether an event was sent.
@@ -228,4 +300,27 @@ func (r reader) List(ctx context.Context, apiVersion, kind, namespace, selector 
 	controller.SeeObjects(r.values, found)
 	r.values.Found() // It reads them: a daemon lists as long as it runs.
 	return group, nil
+}
+
+// recordedRequest returns a request in the form that records keep. It must not reference the
+// controller, which would keep it in memory.
+func recordedRequest(n *hook.HandlerRequest) record.Request {
+	kept := *n
+	kept.Reader = nil
+	return record.Request{Handler: &kept}
+}
+
+// withWholeNumbers returns a response whose whole numbers are integers.
+func withWholeNumbers(response *hook.HandlerResponse) *hook.HandlerResponse {
+	whole := *response
+	whole.Patch, whole.Status = object.WholeNumbers(whole.Patch), object.WholeNumbers(whole.Status)
+	whole.Apply = slices.Clone(whole.Apply)
+	for i := range whole.Apply {
+		whole.Apply[i].Object = object.WholeNumbers(whole.Apply[i].Object)
+	}
+	return &whole
+}
+
+func logAttrs(n *hook.HandlerRequest, h *trigger.Handler) []any {
+	return []any{"handler", h.Name, "namespace", n.Namespace, "name", n.Name}
 }

@@ -210,20 +210,6 @@ func (r *run) reportRefusedEviction(h *trigger.State, err error) {
 	r.memory.evictions[h] = wait
 }
 
-// objectWriter writes the handled object: what responses change in it, the record, the condition and the finalizer.
-type objectWriter struct {
-	*subject
-
-	dependents *dependents
-	// writing is the response in progress, and sent what was sent of it.
-	writing *trigger.Response
-	sent    map[string]any
-	// written means that the object was written, and stale that it was since it was observed.
-	written, stale bool
-	// resolved means that a conflict ended.
-	resolved bool
-}
-
 // store writes what a response changes in the status and in the object, with the record, the condition and the finalizer; nil
 // if only these remain. A detached write has none of them. Where the record is in the status, it comes after the change of
 // the object, else with it: it never claims what was not written.

@@ -80,14 +80,8 @@ func TestPendingCalls(t *testing.T) {
 			m.Attempt = Attempt{reason: reason, digest: input, Count: 2, Since: noon.Add(-time.Minute), Next: noon.Add(wait)}
 		}
 	}
-	knows := func(word string) func(*State) {
-		return func(m *State) { m.known = []seen{{digestOf(word), newRate(t, word)}} }
-	}
 	first := func(word string) func(*State) {
-		return func(m *State) {
-			m.firstDigest = digestOf(word)
-			knows(word)(m)
-		}
+		return func(m *State) { m.known, m.firstDigest = []seen{{digestOf(word), newRate(t, word)}}, digestOf(word) }
 	}
 	unwritten := func(patch string) func(*Pass) {
 		return func(p *Pass) {
@@ -115,16 +109,16 @@ func TestPendingCalls(t *testing.T) {
 		"update, at first sight":           {handler: on(onUpdate), want: "h first"},
 		"update, dealt with":               {handler: on(onUpdate), entry: lasthandled.Entry{Digest: a}},
 		"update":                           {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, want: "h update"},
-		"update, from what is known":       {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: knows("b"), want: "h update from b"},
+		"update, from what is known":       {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: first("b"), want: "h update from b"},
 		"update, ceased to match":          {handler: on(onUpdate).with(func(h *Handler) { h.When = isA }), object: newRate(t, "b"), entry: lasthandled.Entry{Digest: a}},
 		"update, matches again, edited":    {handler: on(onUpdate).with(func(h *Handler) { h.When = isA }), entry: lasthandled.Entry{Digest: b}, want: "h update"},
 		"update, cares for changes":        {handler: on(onUpdate).with(func(h *Handler) { h.When = changed }), memory: first("b"), want: "h update from b"},
 		"update, cares for changes, none":  {handler: on(onUpdate).with(func(h *Handler) { h.When = changed }), memory: first("a")},
 		"update, of another field":         {handler: on(onUpdate).with(func(h *Handler) { h.Fields = [][]string{{"spec", "other"}} }), entry: lasthandled.Entry{Digest: lasthandled.Digest(map[string]any{})}},
 		"update, as the server stored it":  {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: func(m *State) { m.serverDigest.recorded, m.serverDigest.actual = b, a }},
-		"update, not written yet":          {handler: on(onUpdate), entry: lasthandled.Entry{Digest: a}, memory: knows("a"), change: unwritten(`{"spec":{"word":"b"}}`)},
-		"update, written in part":          {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: knows("b"), change: unwritten(`{"spec":{"word":"a","other":1}}`)},
-		"update, edited, not written yet":  {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: knows("b"), change: unwritten(`{"spec":{"other":1}}`), want: "h update from b"},
+		"update, not written yet":          {handler: on(onUpdate), entry: lasthandled.Entry{Digest: a}, memory: first("a"), change: unwritten(`{"spec":{"word":"b"}}`)},
+		"update, written in part":          {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: first("b"), change: unwritten(`{"spec":{"word":"a","other":1}}`)},
+		"update, edited, not written yet":  {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: first("b"), change: unwritten(`{"spec":{"other":1}}`), want: "h update from b"},
 		"update, its response was dropped": {handler: on(onUpdate), entry: lasthandled.Entry{Digest: a, Dropped: true}, want: "h update"},
 		"create, its response was dropped": {handler: on(onCreate), entry: lasthandled.Entry{Digest: a, Dropped: true}, want: "h create"},
 		"update, failed a moment ago":      {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: failedOn(onUpdate, a, time.Second), want: "again in 1s"},
@@ -147,7 +141,7 @@ func TestPendingCalls(t *testing.T) {
 		"drift, in a later release":        {handler: on(onCreate, onDrift), entry: lasthandled.Entry{Digest: a}, want: "h first"},
 		"drift and update":                 {handler: on(onUpdate, onDrift), entry: lasthandled.Entry{Digest: b, OwnedDigest: "other"}, want: "h update"},
 		"drift, once more":                 {handler: on(onDrift), entry: lasthandled.Entry{Digest: a, OwnedDigest: "owned"}, memory: func(m *State) { m.Attempt = Attempt{reason: onDrift, digest: "owned", requeued: true} }, want: "h drift"},
-		"drift and an update of no matter": {handler: on(onUpdate, onDrift).with(func(h *Handler) { h.When = func(old, _ *object.Object) bool { return old == nil } }), entry: lasthandled.Entry{Digest: b, OwnedDigest: "other"}, memory: knows("b"), want: ""},
+		"drift and an update of no matter": {handler: on(onUpdate, onDrift).with(func(h *Handler) { h.When = func(old, _ *object.Object) bool { return old == nil } }), entry: lasthandled.Entry{Digest: b, OwnedDigest: "other"}, memory: first("b"), want: ""},
 		"event":                            {handler: on(hook.ReasonEvent)},
 		"delete":                           {handler: on(onDelete), object: newDeletedRate(t, "a"), want: "h delete"},
 		"delete, without finalizer":        {handler: on(onDelete), object: newDeletedRate(t, "a"), change: func(p *Pass) { p.Rules.Finalizer = "" }},

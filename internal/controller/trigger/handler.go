@@ -103,13 +103,13 @@ type Daemon func(ctx context.Context, n *hook.HandlerRequest, of Live) error
 
 // Live is the object of a running daemon.
 type Live interface {
-	// Changed receives when the object differs from what the daemon last saw, apart from the records of handlers.
-	Changed() <-chan struct{}
-	// Get returns the request for the current object, with what it owns.
-	Get() (*hook.HandlerRequest, error)
-	// Write writes a response to the current object and returns the stored object. It writes nothing, and fails, if the
+	// Updates receives when the object differs from what the daemon last saw, apart from the records of handlers.
+	Updates() <-chan struct{}
+	// Current returns the request for the current object, with what it owns.
+	Current() (*hook.HandlerRequest, error)
+	// Respond writes a response to the current object and returns the stored object. It writes nothing, and fails, if the
 	// response sets a field that changed since the daemon last saw the object.
-	Write(response *hook.HandlerResponse) (*hook.HandlerRequest, error)
+	Respond(response *hook.HandlerResponse) (*hook.HandlerRequest, error)
 }
 
 func (h *Handler) handles(reason hook.Reason) bool { return slices.Contains(h.On, reason) }

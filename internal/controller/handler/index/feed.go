@@ -383,8 +383,8 @@ func (g *Gate) open(keys []queue.Key) {
 	}
 }
 
-// Release queues everything that waits; what still has to wait comes back.
-func (g *Gate) Release() {
+// QueueWaiting queues everything that waits; what still has to wait comes back.
+func (g *Gate) QueueWaiting() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for key, causes := range g.waiting {
