@@ -135,9 +135,12 @@ func (c *Controller) watch() {
 	c.watchRelated()
 }
 
-// objectChanged queues an object that another client created, changed or deleted.
 func (c *Controller) objectChanged(e cache.Event) {
 	c.feed.Changed(e) // Before a worker can call a handler for it.
+	// An edit is more than a change of the status. For kinds without generations every change counts.
+	isEdit := func(e cache.Event) bool {
+		return e.Old.IntentDigest() != e.New.IntentDigest() || e.New.Generation() == 0
+	}
 	if cause := c.CauseOf(e, isEdit); cause != queue.Unspecified {
 		if e.Old != nil && e.New != nil && !isSame(e) { // The one before was deleted meanwhile.
 			c.bufferEvent(trigger.NewEvent(cache.Event{Old: e.Old}))
@@ -148,15 +151,9 @@ func (c *Controller) objectChanged(e cache.Event) {
 	}
 }
 
-// isEdit reports whether more than the status changed. For kinds without generations every change counts.
-func isEdit(e cache.Event) bool {
-	return e.Old.IntentDigest() != e.New.IntentDigest() || e.New.Generation() == 0
-}
-
 // isSame reports whether an event is a change of one object: a list may show another one of the same name.
 func isSame(e cache.Event) bool { return e.Old != nil && e.New != nil && e.Old.UID() == e.New.UID() }
 
-// ownedChanged queues the present or previous owner of an owned object, if a handler needs the change.
 func (c *Controller) ownedChanged(e cache.Event) {
 	c.AwaitWatches()
 	if !c.rules.Handles(hook.ReasonDrift) || isSame(e) && e.Old.ContentDigest() == e.New.ContentDigest() {
@@ -187,7 +184,6 @@ func (c *Controller) Health() controller.Health {
 	return h
 }
 
-// joinBackend makes the controller a member of the process of its handlers, if that does more than serve calls.
 func (c *Controller) joinBackend() {
 	p := &c.program.Backend
 	if c.Backends == nil || p.Notifications == nil && p.Index == nil {
@@ -211,7 +207,6 @@ func (c *Controller) joinBackend() {
 	}
 }
 
-// backendController is what the process knows of a controller.
 type backendController struct{ *Controller }
 
 // Connected collects from all daemons, and sends the index again.
@@ -363,7 +358,6 @@ type eventBuffer struct {
 	active bool
 }
 
-// setActive begins to collect events, or ends that and drops them.
 func (n *eventBuffer) setActive(active bool) {
 	n.Edit(func(byKey map[queue.Key][]trigger.Event) {
 		if n.active = active; !active {

@@ -168,7 +168,6 @@ func (d *daemonState) startDaemon(ctx context.Context, r *run, stopUntil time.Ti
 	d.running = w
 }
 
-// endBy cancels the daemon's context, once.
 func (w *daemonRun) endBy(deadline time.Time) {
 	if !w.stopped {
 		w.stopped, w.deadline = true, deadline
@@ -268,7 +267,6 @@ func (w *daemonRun) tryWrite(ctx context.Context, run *controller.Run, o *trigge
 	return fmt.Errorf("write %s: %w", w.key, controller.ErrTooManyConflicts)
 }
 
-// writeOnce writes a response to the object of a detached run.
 func (w *daemonRun) writeOnce(ctx context.Context, of *controller.Run, o *trigger.Response) error {
 	r := w.newDetached(of)
 	if err := r.dependents.applyResponse(ctx, o); err != nil {
@@ -352,7 +350,6 @@ func CallDaemon(ctx context.Context, n *hook.HandlerRequest, of trigger.Live) er
 	return d.stopProcess(ctx)
 }
 
-// isUnknown reports whether the process does not know a daemon, because it has restarted.
 func isUnknown(err error) bool { return hook.StatusCode(err) == http.StatusNotFound }
 
 // calledDaemon is a daemon in another process.

@@ -17,7 +17,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
-	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -30,7 +29,6 @@ func (d *dependents) observe() {
 	d.now, d.stale = slices.Concat(d.byKind...), false
 }
 
-// ownedObjects returns what the object controls, by kind in the order of the program.
 func (d *dependents) ownedObjects() [][]*object.Object {
 	owned := d.OwnedBy(d.Stored)
 	if d.dry != nil {
@@ -147,24 +145,18 @@ func (d *dependents) checkOwnership(ctx context.Context, resource object.Resourc
 	return errors.New("it already exists and has no owner; delete it or use another name")
 }
 
-func (d *dependents) desiredObject(a hook.AppliedObject) (object.Resource, *object.Object, error) {
+// desiredObject returns an object to apply, with the namespace and the owner reference added where they are missing.
+func (d *dependents) desiredObject(a hook.AppliedObject) (resource object.Resource, desired *object.Object, err error) {
 	given, err := object.Parse(a.Object)
 	if err != nil {
-		return object.Resource{}, nil, err
+		return resource, nil, err
 	}
-	resource, err := d.permissions.ResourceToApply(d.Stored.Namespace(), given)
-	if err != nil {
-		return object.Resource{}, nil, err
+	if resource, err = d.permissions.ResourceToApply(d.Stored.Namespace(), given); err != nil {
+		return resource, nil, err
 	}
-	desired, err := d.withOwner(resource, given, a.Unowned)
-	return resource, desired, err
-}
-
-// withOwner returns an object with the namespace and the owner reference added where they are missing.
-func (d *dependents) withOwner(resource object.Resource, given *object.Object, unowned bool) (*object.Object, error) {
 	text := given.Field("metadata")
 	if text == nil {
-		return nil, fmt.Errorf("apply %s: metadata must be an object", given.Ref())
+		return resource, nil, fmt.Errorf("apply %s: metadata must be an object", given.Ref())
 	}
 	metadata := object.DecodeOrEmpty(text)
 	plan.RemoveSystemFields(metadata) // A handler may return them with an object.
@@ -173,15 +165,14 @@ func (d *dependents) withOwner(resource object.Resource, given *object.Object, u
 	if namespace != "" {
 		metadata["namespace"] = namespace
 	}
-	if !unowned && (d.Stored.Namespace() == "" || d.Stored.Namespace() == namespace) {
+	if !a.Unowned && (d.Stored.Namespace() == "" || d.Stored.Namespace() == namespace) {
 		owners, _ := metadata["ownerReferences"].([]any)
 		metadata["ownerReferences"] = append(plan.OtherOwners(owners, d.Stored.UID()), plan.OwnerReferenceTo(d.Stored))
 	}
-	text, err := json.Marshal(metadata)
-	if err != nil {
-		return nil, err
+	if text, err = json.Marshal(metadata); err == nil {
+		desired, err = given.Edited(object.Edit{Path: []string{"status"}}, object.Edit{Path: []string{"metadata"}, Value: text})
 	}
-	return given.Edited(object.Edit{Path: []string{"status"}}, object.Edit{Path: []string{"metadata"}, Value: text})
+	return resource, desired, err
 }
 
 func (d *dependents) isOwned(o *object.Object) bool { return o.ControlledBy(d.Stored.UID()) }
@@ -293,7 +284,6 @@ func (d *dependents) deleteTarget(ctx context.Context, t trigger.Target) error {
 	return nil
 }
 
-// errEvictionRefused means that a budget refused some evictions of a response.
 var errEvictionRefused = errors.New("a PodDisruptionBudget allows no more evictions now")
 
 // isReplaced reports whether a deletion has failed because a new object has the name, which was not selected. A
@@ -313,17 +303,6 @@ const appliedNameLength = 6
 func appliedName(o *object.Object) string {
 	sum := sha256.Sum256([]byte(o.Ref().String()))
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:appliedNameLength]
-}
-
-// restoreApplied restores the short names from a record. Of other owned objects, findApplied asks whose they are.
-func (d *dependents) restoreApplied(recorded lasthandled.Record) {
-	if !d.rules.Handles(hook.ReasonDrift) {
-		return
-	}
-	d.memory.applied.names = map[string]bool{}
-	for name := range slices.Chunk([]byte(recorded[lasthandled.Object].Applied), appliedNameLength) {
-		d.memory.applied.names[string(name)] = true
-	}
 }
 
 // findApplied asks the API server whose the owned objects are of which that is not known: the connection may have ended
@@ -396,7 +375,6 @@ func (d *dependents) noteWritten(resource object.Resource, o, stored *object.Obj
 	}
 }
 
-// rememberApplied stores the digests of an applied object, and removes outdated ones.
 func (d *dependents) rememberApplied(desired, stored *object.Object) {
 	if !d.isOwned(stored) {
 		return

@@ -53,7 +53,6 @@ type Timer struct {
 	Idle time.Duration
 }
 
-// errNoObject means that the controller does not have the object.
 var errNoObject = errors.New("not an object of this controller")
 
 // newDryRun returns a run that writes nothing. It takes a given object as the next state of the stored one.
@@ -82,17 +81,6 @@ func (c *Controller) newDryRun(of DryRunRequest) (*run, bool) {
 		r.pass.TakeEvents([]trigger.Event{trigger.NewEvent(cache.Event{Old: stored, New: given})})
 	}
 	return r, true
-}
-
-// uncalledError returns the error of a handler that is not called because of it; nil if there is none.
-func (d *dryRun) uncalledError(p *trigger.Pass) error {
-	for _, h := range p.Handlers {
-		called := func(c DryRunCall) bool { return c.Handler == h.Title() }
-		if h.Failed != nil && !slices.ContainsFunc(d.calls, called) {
-			return errors.New(h.Failed.Message)
-		}
-	}
-	return nil
 }
 
 // addIdle adds the handlers that are not called now: those that gave up, and those with a timer.
@@ -128,7 +116,13 @@ func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult
 	if r.Phase == controller.PhasePaused || r.Phase == controller.PhaseIgnored {
 		return p, nil
 	}
-	err := r.Recover(func() error { return cmp.Or(r.reconcileObject(ctx), context.Cause(ctx), r.dry.uncalledError(r.pass)) })
+	err := r.Recover(func() error { return cmp.Or(r.reconcileObject(ctx), context.Cause(ctx)) })
+	for _, h := range r.pass.Handlers { // An error may be why a handler is not called.
+		called := func(c DryRunCall) bool { return c.Handler == h.Title() }
+		if err == nil && h.Failed != nil && !slices.ContainsFunc(r.dry.calls, called) {
+			err = errors.New(h.Failed.Message)
+		}
+	}
 	p.Object, p.Calls, p.StateChanged = r.Stored, r.dry.calls, !maps.Equal(r.rules.HandledStateOf(r.Stored),
 		r.rules.HandledStateOf(p.Stored))
 	if p.SkipReason == "" {

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -38,9 +39,18 @@ func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outco
 	})
 }
 
-// reconcileObject calls the pending handlers and writes their responses.
 func (r *run) reconcileObject(ctx context.Context) error {
-	if err := r.prepare(ctx); err != nil {
+	if err := r.CheckReads(ctx); err != nil {
+		return err
+	}
+	if err := r.dependents.findApplied(ctx); err != nil {
+		return err
+	}
+	r.pass.OwnedDigest = r.dependents.ownedDigest()
+	if err := r.matchHandlers(ctx); err != nil {
+		return err
+	}
+	if err := r.setFinalizer(ctx); err != nil {
 		return err
 	}
 	for _, d := range r.memory.daemons {
@@ -65,20 +75,6 @@ func (r *run) reconcileObject(ctx context.Context) error {
 	return err
 }
 
-func (r *run) prepare(ctx context.Context) error {
-	if err := r.CheckReads(ctx); err != nil {
-		return err
-	}
-	if err := r.dependents.findApplied(ctx); err != nil {
-		return err
-	}
-	r.pass.OwnedDigest = r.dependents.ownedDigest()
-	if err := r.matchHandlers(ctx); err != nil {
-		return err
-	}
-	return r.setFinalizer(ctx)
-}
-
 // newRun is the first step: it loads the memory of the object. For a fresh one, the record on
 // the object decides what to resume.
 func (c *Controller) newRun(of *controller.Run) *run {
@@ -89,7 +85,12 @@ func (c *Controller) newRun(of *controller.Run) *run {
 		Now: c.Now, Random: c.QueueOptions.Random, Fail: r.recordError,
 	}, &r.memory.States)
 	if of.Fresh {
-		r.dependents.restoreApplied(r.pass.Recorded)
+		if r.rules.Handles(hook.ReasonDrift) { // Of other owned objects, findApplied asks whose they are.
+			r.memory.applied.names = map[string]bool{}
+			for name := range slices.Chunk([]byte(r.pass.Recorded[lasthandled.Object].Applied), appliedNameLength) {
+				r.memory.applied.names[string(name)] = true
+			}
+		}
 		daemons := lists.Filter(r.memory.Handlers, func(h *trigger.State) bool { return h.Daemon != nil })
 		r.memory.daemons = lists.Map(daemons, func(h *trigger.State) *daemonState { return &daemonState{State: h} })
 	}
@@ -101,7 +102,6 @@ const removalsResetAfter = time.Minute
 
 // observe reads the object and what it owns, at the start of a run and after its writes.
 func (r *run) observe() {
-	defer r.seeCached()
 	r.object.stale = false
 	r.dependents.observe()
 	if r.pass.Observe(r.Stored, r.dependents.ownedDigest()) {
@@ -115,13 +115,8 @@ func (r *run) observe() {
 		losses.Count, losses.Since = losses.Count+1, now
 		r.Log.Info("another client removed the handled state; writing it again", "object", r.Stored.Ref().String())
 	}
-}
-
-// seeCached adds the values of the Secrets that a write may quote before the first call: those of the objects, and of
-// responses of earlier runs.
-func (r *run) seeCached() {
-	controller.SeeObjects(r.Secrets, []*object.Object{r.Stored})
-	controller.SeeObjects(r.Secrets, r.dependents.byKind...)
+	// A write may quote the Secrets in the objects, and in responses of earlier runs, before the first call.
+	controller.SeeObjects(r.Secrets, append(slices.Clip(r.dependents.byKind), []*object.Object{r.Stored})...)
 	for _, o := range r.memory.Responses {
 		if !o.Fresh {
 			r.See(&record.Request{}, &record.Response{Handler: o.Response})
@@ -211,27 +206,19 @@ func (r *run) recordResult() {
 		failed = r.failed(r.failure)
 	}
 	if again {
-		now.Message, now.Reason, now.Fault, now.Locations = failed.Message, failed.Reason, failed.Fault, r.refusedWrites()
+		now.Message, now.Reason, now.Fault, now.Locations = failed.Message, failed.Reason, failed.Fault, r.Record.Refused()
+		for _, h := range r.memory.Handlers {
+			if h.Failed != nil {
+				now.Locations = record.AddLocations(now.Locations, h.Failed.Refused...)
+			}
+		}
 	}
 	r.Memories.SetResult(r.Item.Key, r.memory, now, again)
 	var conflict controller.Conflict
 	if r.memory.Throttle.IsActive() {
-		conflict.Message = conflictSummary
+		conflict.Message = "handlers run again and again because the object changes; they are throttled"
 	}
 	r.Memories.EndRun(r.Run, conflict, r.Now())
-}
-
-// conflictSummary is the state of an object whose handlers are throttled.
-const conflictSummary = "handlers run again and again because the object changes; they are throttled"
-
-func (r *run) refusedWrites() []record.Location {
-	among := r.Record.Refused()
-	for _, h := range r.memory.Handlers {
-		if h.Failed != nil {
-			among = record.AddLocations(among, h.Failed.Refused...)
-		}
-	}
-	return among
 }
 
 // callHandlers is the step that calls the handlers in order. It writes each response before
@@ -400,7 +387,6 @@ func (c *Controller) invoke(ctx context.Context, of *controller.Run, n *hook.Han
 	return response, err
 }
 
-// begin adds a call that is about to be made.
 func (d *dryRun) begin(r *run, c trigger.Call) {
 	f := DryRunCall{Handler: c.Handler.Title(), Reason: c.Reason, Since: r.pass.PendingSince(c), Attempt: c.Attempt,
 		Changes: r.request(c).Changes}

@@ -23,7 +23,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
-// run is one reconcile of one object.
 type run struct {
 	*subject
 
@@ -215,20 +214,25 @@ type writer interface {
 // errGone ends a run whose object was deleted. The watch delivers the deletion soon.
 var errGone = errors.New("the object is gone")
 
-// firstError returns the error of the first failing handler; nil if there is none.
 func (m *memory) firstError() *trigger.Failure {
 	return cmp.Or(lists.Map(m.Handlers, func(h *trigger.State) *trigger.Failure { return h.Failed })...)
 }
 
 // newRequest returns a request with the object and what it owns, by kind. Who makes the call adds the Reader.
 func (c *Controller) newRequest(h *trigger.Handler, o *object.Object, owned [][]*object.Object) *hook.HandlerRequest {
-	return &hook.HandlerRequest{
+	n := &hook.HandlerRequest{
 		Controller: c.program.Object, Handler: h.Name, Object: o.JSON(), Namespace: o.Namespace(), Name: o.Name(),
-		Owned: c.program.ownedGroups(owned),
+		Owned: make([]hook.Group, len(c.program.Owns)),
 	}
+	for i, resource := range c.program.Owns {
+		n.Owned[i] = hook.Group{APIVersion: resource.APIVersion(), Kind: resource.Kind}
+		if i < len(owned) {
+			n.Owned[i].Objects = entriesOf(owned[i])
+		}
+	}
+	return n
 }
 
-// recordError records the error of a handler and sends an event. The state is nil if the error is about an event.
 func (r *run) recordError(h *trigger.State, err error) {
 	err = r.Secrets.Error(err)
 	if h != nil {
@@ -239,7 +243,6 @@ func (r *run) recordError(h *trigger.State, err error) {
 	r.ReportFailure(err, controller.EventOf(err), false)
 }
 
-// failed returns what is remembered of an error.
 func (r *run) failed(err error) *trigger.Failure {
 	return &trigger.Failure{
 		Reason: controller.ReasonOf(err), Message: failure.OneLine(err), Fault: record.FaultOf(err), Refused: r.Record.Refused(),
@@ -310,7 +313,6 @@ func recordedRequest(n *hook.HandlerRequest) record.Request {
 	return record.Request{Handler: &kept}
 }
 
-// withWholeNumbers returns a response whose whole numbers are integers.
 func withWholeNumbers(response *hook.HandlerResponse) *hook.HandlerResponse {
 	whole := *response
 	whole.Patch, whole.Status = object.WholeNumbers(whole.Patch), object.WholeNumbers(whole.Status)

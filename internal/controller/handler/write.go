@@ -53,7 +53,13 @@ func (r *run) writeResponse(ctx context.Context, o *trigger.Response) error {
 	}
 	done := o == nil || r.applyOwned(ctx, o)
 	r.pass.OwnedWritten(r.dependents.ownedDigest())
-	if !done || !r.mayWrite(o) {
+	// Failed writes and a record that is removed repeatedly wait, unless a handler just responded.
+	wait := trigger.Latest(r.memory.writeAttempt.Next, r.memory.stateRemovals.Next)
+	if o != nil {
+		wait = trigger.Latest(wait, o.Attempt.Next)
+	}
+	responded := o != nil && o.Fresh && o.Attempt.Count == 0
+	if !done || !responded && wait.After(r.Now()) && !r.pass.RetriesWrites() {
 		return r.refresh(ctx)
 	}
 	before := r.Stored
@@ -103,16 +109,6 @@ func (r *run) refresh(ctx context.Context) error {
 		r.observe()
 	}
 	return ctx.Err()
-}
-
-// mayWrite reports whether to write the object now: failed writes and a record that is removed
-// repeatedly wait, unless a handler just responded.
-func (r *run) mayWrite(o *trigger.Response) bool {
-	wait := trigger.Latest(r.memory.writeAttempt.Next, r.memory.stateRemovals.Next)
-	if o != nil {
-		wait = trigger.Latest(wait, o.Attempt.Next)
-	}
-	return o != nil && o.Fresh && o.Attempt.Count == 0 || r.pass.RetriesWrites() || !wait.After(r.Now())
 }
 
 func (r *run) updateThrottle() {
@@ -382,7 +378,6 @@ func (w *objectWriter) condition() (now hook.Condition, says bool) {
 	return now, now != previous
 }
 
-// storeStatus patches the status if the patch changes it.
 func (w *objectWriter) storeStatus(ctx context.Context, patch map[string]any, checkVersion bool) error {
 	if len(patch) == 0 {
 		return nil
@@ -393,7 +388,6 @@ func (w *objectWriter) storeStatus(ctx context.Context, patch map[string]any, ch
 	return w.sendPatch(ctx, apply.StatusPart, map[string]any{apply.StatusPart: patch}, checkVersion)
 }
 
-// patchObject patches the object, but not its status, if there is a patch.
 func (w *objectWriter) patchObject(ctx context.Context, patch map[string]any, checkVersion bool) error {
 	if len(patch) == 0 {
 		return nil

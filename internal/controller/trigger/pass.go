@@ -323,7 +323,7 @@ func (p *Pass) nextMatch(h *State) time.Time {
 		return time.Time{}
 	}
 	at := Latest(p.Now(), h.MatchAttempt.Next)
-	if p.Throttle.blocks(p.Now()) && !p.Dry {
+	if p.Throttle.until.After(p.Now()) && !p.Dry {
 		at = Latest(at, p.Throttle.until)
 	}
 	return at
@@ -389,7 +389,7 @@ func (p *Pass) NextRun() (at time.Time, ready bool) {
 	for _, h := range p.Handlers {
 		at, hasEvents = Earliest(at, p.nextMatch(h)), hasEvents || len(h.Events) > 0
 	}
-	if hasEvents && len(calls.Calls) == 0 && p.Throttle.blocks(p.Now()) {
+	if hasEvents && len(calls.Calls) == 0 && p.Throttle.until.After(p.Now()) {
 		return Earliest(at, p.Throttle.until), false
 	}
 	return at, hasEvents || len(calls.Calls) > 0
@@ -466,7 +466,6 @@ func (p *Pass) addTimer(a *decision, h *State) {
 	}
 }
 
-// changeCall returns the call that follows from a handler's entry and the current object.
 func (p *Pass) changeCall(h *State) (Call, bool) {
 	if p.Object.Deleting() {
 		return p.deletionCall(h)

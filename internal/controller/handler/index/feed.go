@@ -67,7 +67,6 @@ type state struct {
 	order   []string
 }
 
-// change is the latest state of an object.
 type change struct {
 	object *object.Object
 	gone   bool

@@ -154,7 +154,6 @@ func DeletionVerb(d hook.Deletion) string {
 	return "delete"
 }
 
-// of returns the permissions for a verb and a kind.
 func (s *Set) of(verb, apiVersion, kind string) []Write {
 	return lists.Filter(s.Writes, func(w Write) bool {
 		permits := map[string]bool{"apply": w.Apply, "delete": w.Delete, "evict": w.Evict}
