@@ -292,7 +292,7 @@ func (w *daemonRun) finishWrite(ctx context.Context, run *controller.Run, err er
 
 // latest returns the current object. The cache may not have our latest write yet.
 func (w *daemonRun) latest() (*object.Object, error) {
-	now, last := w.Controller.Get(w.key), w.lastSeen()
+	now, last := w.Get(w.key), w.lastSeen()
 	switch {
 	case now == nil || now.UID() != w.uid:
 		return nil, errObjectGone

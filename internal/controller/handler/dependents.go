@@ -383,6 +383,7 @@ func (d *dependents) rememberApplied(desired, stored *object.Object) {
 	for _, o := range d.now {
 		exists[o.Digest()] = true
 	}
-	kept := slices.DeleteFunc(d.memory.applied.digests, func(l appliedDigests) bool { return !exists[l.stored] })
-	d.memory.applied.digests = append(kept, appliedDigests{object.DigestOf(desired.JSON()), stored.Digest()})
+	all := slices.DeleteFunc(d.memory.applied.digests, func(l appliedDigests) bool { return !exists[l.stored] })
+	all = append(all, appliedDigests{object.DigestOf(desired.JSON()), stored.Digest()})
+	d.memory.applied.digests = all
 }

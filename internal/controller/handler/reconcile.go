@@ -64,15 +64,13 @@ func (r *run) reconcileObject(ctx context.Context) error {
 	if r.Phase == controller.PhaseManaged {
 		r.pass.Decide()
 	}
-	err := r.callHandlers(ctx)
-	switch {
+	switch err := r.callHandlers(ctx); {
 	case errors.Is(err, errGone):
 		r.memory.Responses = nil
-		return nil
-	case ctx.Err() != nil:
-		return nil
+	case ctx.Err() == nil:
+		return err
 	}
-	return err
+	return nil
 }
 
 // newRun is the first step: it loads the memory of the object. For a fresh one, the record on
