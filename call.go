@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/controller/handler/daemon"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -241,7 +241,7 @@ func Memory[M, T any](c *Call[T]) *M {
 // ErrConflict means that Call.Write would overwrite a change of another client that the
 // daemon has not observed. Call Refresh and decide again, or return the error: Setpoint
 // then restarts the daemon with the current object.
-var ErrConflict = daemon.ErrConflict
+var ErrConflict = handler.ErrDaemonConflict
 
 // Write writes what a daemon has requested so far. Object is then the stored object, with
 // the changes of other clients. If another client changed a field that the daemon
@@ -255,7 +255,7 @@ func (c *Call[T]) Write() error {
 	if err != nil {
 		return err
 	}
-	n, err := c.live.Write(response)
+	n, err := c.live.Respond(response)
 	if err != nil {
 		return err
 	}
@@ -269,7 +269,7 @@ func (c *Call[T]) Refresh() error {
 	if c.live == nil {
 		return errors.New("setpoint: Call.Refresh requires a daemon")
 	}
-	n, err := c.live.Get()
+	n, err := c.live.Current()
 	if err != nil {
 		return err
 	}
@@ -283,7 +283,7 @@ func (c *Call[T]) Changed() <-chan struct{} {
 	if c.live == nil {
 		return nil
 	}
-	return c.live.Changed()
+	return c.live.Updates()
 }
 
 // reload replaces the request of the call with a newer one.

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/setpoint-dev/setpoint/internal/controller/handler/daemon"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
@@ -53,7 +53,7 @@ func readHandler(field string, declared *api.Handler) (trigger.Handler, *hookCon
 		h.FromFirstSeen, h.InitialDelay = true, declared.InitialDelay.Duration
 	}
 	if declared.Daemon != nil {
-		h.Daemon, h.StopTimeout = daemon.Call, cmp.Or(declared.Daemon.StopTimeout.Duration.Duration, daemon.DefaultStopTimeout)
+		h.Daemon, h.StopTimeout = handler.CallDaemon, cmp.Or(declared.Daemon.StopTimeout.Duration.Duration, handler.DefaultStopTimeout)
 	}
 	when, err := handlerCondition(field, declared)
 	if err != nil {

@@ -135,12 +135,7 @@ func (l Location) Read(o *object.Object) Record {
 }
 
 // ReadStatus reads the record in the status.
-func (l Location) ReadStatus(o *object.Object) Record {
-	if l.StatusKey == "" {
-		return Record{}
-	}
-	return read(o, l.InStatus())
-}
+func (l Location) ReadStatus(o *object.Object) Record { return read(o, l.InStatus()) }
 
 // Removal returns patches of the annotations and of the records in the status that remove those of previous controllers;
 // nil for none.
@@ -222,29 +217,24 @@ func (j *JSON) UnmarshalJSON(data []byte) error {
 // SetProgress records what a response to a call returned as progress; nil for none. The digest is that of the state
 // that the handler has seen in all of its calls.
 func (e *Entry) SetProgress(progress json.RawMessage, reason hook.Reason, digest string) {
-	e.ClearProgress()
+	e.Progress, e.ProgressInput = JSON(progress), ""
 	if len(progress) > 0 {
-		e.Progress, e.ProgressInput = JSON(progress), progressInput(reason, digest)
+		e.ProgressInput = string(reason) + " " + digest
 	}
 }
 
 // MoveProgress changes the state to which the progress belongs, if there is any.
 func (e *Entry) MoveProgress(digest string) {
-	if e.Progress != "" {
-		reason, _, _ := strings.Cut(e.ProgressInput, " ")
-		e.ProgressInput = progressInput(hook.Reason(reason), digest)
-	}
+	reason, _, _ := strings.Cut(e.ProgressInput, " ")
+	e.SetProgress(json.RawMessage(e.Progress), hook.Reason(reason), digest)
 }
 
 // ClearProgress removes the progress.
-func (e *Entry) ClearProgress() { e.Progress, e.ProgressInput = "", "" }
-
-// progressInput has the reason of the calls with a progress, and the digest of its state.
-func progressInput(reason hook.Reason, digest string) string { return string(reason) + " " + digest }
+func (e *Entry) ClearProgress() { e.SetProgress(nil, "", "") }
 
 // HasProgress reports whether calls with a reason have progress.
 func (e *Entry) HasProgress(reason hook.Reason) bool {
-	return e.Progress != "" && strings.HasPrefix(e.ProgressInput, progressInput(reason, ""))
+	return e.Progress != "" && strings.HasPrefix(e.ProgressInput, string(reason)+" ")
 }
 
 // ProgressDigest returns the digest of the state to which the progress belongs; empty without progress.
@@ -253,16 +243,20 @@ func (e *Entry) ProgressDigest() string {
 	return digest
 }
 
-// deletionPrefix is that of the digest of an object in deletion.
 const deletionPrefix = "-"
 
 // DeletionDigest returns the digest of an object in deletion.
 func DeletionDigest(watched string) string { return deletionPrefix + watched }
 
-// CutDeletion returns the digest of the watched fields in that of an object in deletion.
-func CutDeletion(digest string) string { return strings.TrimPrefix(digest, deletionPrefix) }
+// CutDeletion returns the digest of the watched fields, also in that of an object in deletion. A digest may begin with the
+// prefix itself.
+func CutDeletion(digest string) string {
+	if len(digest) > base64.RawURLEncoding.EncodedLen(digestBytes) {
+		return strings.TrimPrefix(digest, deletionPrefix)
+	}
+	return digest
+}
 
-// digestBytes is the length of a truncated hash.
 const digestBytes = 9
 
 // Digest returns a short hash of a tree. It is the same in every process, because members are written in order.

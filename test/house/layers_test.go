@@ -30,7 +30,7 @@ var layers = [][]string{
 	{"internal/controller", "internal/difference", "internal/recording"},
 	{"internal/controller/guard", "internal/rollout/router"},
 	{"internal/controller/trigger"},
-	{"internal/controller/handler/daemon", "internal/controller/handler/index", "internal/controller/handler/permit"},
+	{"internal/controller/handler/index", "internal/controller/handler/permit"},
 	{"internal/controller/composite", "internal/controller/handler"},
 	{"internal/compile", "internal/inspect", "internal/dashboard/userclient"},
 	{"internal/diff", "internal/inspect/wire", "internal/dashboard/form", "internal/typegen"},

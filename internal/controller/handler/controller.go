@@ -12,8 +12,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
@@ -23,20 +24,46 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
+// Controller runs one program.
+type Controller struct {
+	*controller.Base
+
+	program     Program
+	rules       *trigger.Rules
+	permissions permit.Set
+	eventBuffer eventBuffer
+	daemons     sync.WaitGroup
+	// daemonCalls limits the concurrent calls to start, update and stop daemons of other processes.
+	daemonCalls chan struct{}
+	// backend is the process of the handlers; nil if it only serves calls. Calls wait at the
+	// gate for what the feed sends; both are nil if there is no such process or index.
+	backend *backend.Membership
+	gate    *index.Gate
+	feed    *index.Feed
+	// pruned is set when the API server did not store the state in the status.
+	pruned atomic.Bool
+}
+
+// maxDaemonCalls is the maximum of concurrent calls of daemons, unless the program has workers.
+const maxDaemonCalls = 32
+
 // New returns a controller and starts its watches. Close stops them.
 func New(program Program, d controller.Dependencies) *Controller {
-	c := &Controller{program: program, permissions: permit.Set{Owns: program.Owns, Writes: program.Writes, Namespaces: program.Namespaces}}
+	c := &Controller{program: program, permissions: permit.Set{
+		Writes: slices.Concat(lists.Map(program.Owns, permit.Owned), program.Writes), Namespaces: program.Namespaces,
+	}}
 	c.Base = controller.New(c, controller.Options{
 		Name: program.Name, Resource: program.Resource, Workers: program.Workers,
 		Filtered: program.serverSelector() != "" || program.Fields != "", Owns: program.Owns, NamespacesOf: program.NamespacesOf,
 		Account: program.Account,
 	}, d)
-	c.daemonHost = newDaemonHost(c)
+	c.daemonCalls = make(chan struct{}, cmp.Or(program.Workers, maxDaemonCalls))
 	c.recoverConditions()
 	c.rules = &c.program.Rules
 	c.joinBackend()
@@ -44,9 +71,6 @@ func New(program Program, d controller.Dependencies) *Controller {
 	c.SetWatching()
 	return c
 }
-
-// maxDaemonCalls is the maximum of concurrent calls of daemons, unless the program has workers.
-const maxDaemonCalls = 32
 
 // Run reconciles objects until the context ends. It returns after the last worker and the last daemon.
 func (c *Controller) Run(ctx context.Context) {
@@ -77,30 +101,6 @@ func (c *Controller) RunItem(ctx context.Context, item queue.Item, events []cach
 		c.bufferEvent(trigger.NewEvent(e))
 	}
 	return c.reconcile(ctx, item)
-}
-
-// DryRun runs an object with a writer that does not write. It ignores what only a restart would
-// trigger, and runs no daemons. The controller must not be running.
-func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult, error) {
-	if !c.WaitForSync(ctx) {
-		return DryRunResult{}, fmt.Errorf("wait for the watches to sync: %w", context.Cause(ctx))
-	}
-	r, found := c.newDryRun(of)
-	if !found {
-		return DryRunResult{}, fmt.Errorf("%s %s: %w", c.program.Resource.Kind, of.Key, errNoObject)
-	}
-	p := DryRunResult{Stored: r.Stored, Object: r.Stored, HandledAnnotation: c.rules.Record.Annotation, SkipReason: r.Phase.SkipReason(),
-		Secrets: r.Secrets}
-	if r.Phase == controller.PhasePaused || r.Phase == controller.PhaseIgnored {
-		return p, nil
-	}
-	err := r.Recover(func() error { return cmp.Or(r.reconcileObject(ctx), context.Cause(ctx), r.dry.uncalledError(r.pass)) })
-	p.Object, p.Calls, p.StateChanged = r.Stored, r.dry.calls, !maps.Equal(r.rules.HandledStateOf(r.Stored),
-		r.rules.HandledStateOf(p.Stored))
-	if p.SkipReason == "" {
-		p.addIdle(r.pass)
-	}
-	return p, err
 }
 
 // reset drops the state of an earlier leadership, because another replica may have been the
@@ -135,9 +135,12 @@ func (c *Controller) watch() {
 	c.watchRelated()
 }
 
-// objectChanged queues an object that another client created, changed or deleted.
 func (c *Controller) objectChanged(e cache.Event) {
 	c.feed.Changed(e) // Before a worker can call a handler for it.
+	// An edit is more than a change of the status. For kinds without generations every change counts.
+	isEdit := func(e cache.Event) bool {
+		return e.Old.IntentDigest() != e.New.IntentDigest() || e.New.Generation() == 0
+	}
 	if cause := c.CauseOf(e, isEdit); cause != queue.Unspecified {
 		if e.Old != nil && e.New != nil && !isSame(e) { // The one before was deleted meanwhile.
 			c.bufferEvent(trigger.NewEvent(cache.Event{Old: e.Old}))
@@ -148,15 +151,9 @@ func (c *Controller) objectChanged(e cache.Event) {
 	}
 }
 
-// isEdit reports whether more than the status changed. For kinds without generations every change counts.
-func isEdit(e cache.Event) bool {
-	return e.Old.IntentDigest() != e.New.IntentDigest() || e.New.Generation() == 0
-}
-
 // isSame reports whether an event is a change of one object: a list may show another one of the same name.
 func isSame(e cache.Event) bool { return e.Old != nil && e.New != nil && e.Old.UID() == e.New.UID() }
 
-// ownedChanged queues the present or previous owner of an owned object, if a handler needs the change.
 func (c *Controller) ownedChanged(e cache.Event) {
 	c.AwaitWatches()
 	if !c.rules.Handles(hook.ReasonDrift) || isSame(e) && e.Old.ContentDigest() == e.New.ContentDigest() {
@@ -187,7 +184,6 @@ func (c *Controller) Health() controller.Health {
 	return h
 }
 
-// joinBackend makes the controller a member of the process of its handlers, if that does more than serve calls.
 func (c *Controller) joinBackend() {
 	p := &c.program.Backend
 	if c.Backends == nil || p.Notifications == nil && p.Index == nil {
@@ -211,7 +207,6 @@ func (c *Controller) joinBackend() {
 	}
 }
 
-// backendController is what the process knows of a controller.
 type backendController struct{ *Controller }
 
 // Connected collects from all daemons, and sends the index again.
@@ -248,7 +243,7 @@ func (c backendController) Publish(n *hook.Notification) {
 	c.Observer.Event(o, event)
 }
 
-func (c backendController) IndexesComplete() { c.gate.Release() }
+func (c backendController) IndexesComplete() { c.gate.QueueWaiting() }
 
 func (c *Controller) watchRelated() {
 	for i := range c.program.Related {
@@ -326,29 +321,8 @@ func (c *Controller) PhaseOf(o *object.Object) controller.Phase {
 	return controller.PhaseOf(o, c.rules.Selects(o), c.rules.HasFinalizer(o))
 }
 
-// Unhandled says why no handler is called for an object of the kind; empty if one may be. It does not know what the field
-// selector selects.
-func (p *Program) Unhandled(o *object.Object) string {
-	if len(p.Namespaces) > 0 && o.Namespace() != "" && !slices.Contains(p.Namespaces, o.Namespace()) {
-		return "not in a namespace of this controller"
-	}
-	matches := p.matchFunc()
-	return controller.PhaseOf(o, matches == nil || matches(o), p.HasFinalizer(o)).SkipReason()
-}
-
-// NewMemory returns an empty memory.
-func (c *Controller) NewMemory() controller.Remembered { return new(memory) }
-
 // Drop drops nothing: the memory has all.
 func (c *Controller) Drop(queue.Key) {}
-
-func (m *memory) Release() {
-	for _, d := range m.daemons {
-		if d.running != nil {
-			d.running.stop()
-		}
-	}
-}
 
 // Describe adds what the controller knows of an object. What waits only for a change that is being sent does not say so.
 func (c *Controller) Describe(o *object.Object, state *record.ObjectState) {
@@ -364,4 +338,38 @@ func (c *Controller) bufferEvent(e trigger.Event) {
 	if end || c.rules.Handles(hook.ReasonEvent) {
 		c.eventBuffer.add(controller.KeyOf(e.Object()), e)
 	}
+}
+
+// Unhandled says why no handler is called for an object of the kind; empty if one may be. It does not know what the field
+// selector selects.
+func (p *Program) Unhandled(o *object.Object) string {
+	if len(p.Namespaces) > 0 && o.Namespace() != "" && !slices.Contains(p.Namespaces, o.Namespace()) {
+		return "not in a namespace of this controller"
+	}
+	matches := p.matchFunc()
+	return controller.PhaseOf(o, matches == nil || matches(o), p.HasFinalizer(o)).SkipReason()
+}
+
+// eventBuffer has the events that were not delivered to handlers yet. They are best effort:
+// standby replicas do not collect them.
+type eventBuffer struct {
+	controller.SharedMap[queue.Key, []trigger.Event]
+
+	active bool
+}
+
+func (n *eventBuffer) setActive(active bool) {
+	n.Edit(func(byKey map[queue.Key][]trigger.Event) {
+		if n.active = active; !active {
+			clear(byKey)
+		}
+	})
+}
+
+func (n *eventBuffer) add(key queue.Key, e trigger.Event) {
+	n.Edit(func(byKey map[queue.Key][]trigger.Event) {
+		if n.active {
+			byKey[key] = trigger.AppendEvent(byKey[key], e)
+		}
+	})
 }

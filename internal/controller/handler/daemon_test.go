@@ -11,8 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/controller/handler/daemon"
-
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -27,15 +25,15 @@ func followSpec(ctx context.Context, n *hook.HandlerRequest, existing trigger.Li
 			return err
 		}
 		response := &hook.HandlerResponse{Status: fmt.Appendf(nil, `{"seen":%s}`, o.Field("spec", "n"))}
-		if _, err := existing.Write(response); err != nil {
+		if _, err := existing.Respond(response); err != nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-existing.Changed():
+		case <-existing.Updates():
 		}
-		if n, err = existing.Get(); err != nil {
+		if n, err = existing.Current(); err != nil {
 			return err
 		}
 	}
@@ -64,13 +62,13 @@ func TestDaemonWriteConflict(t *testing.T) {
 			case <-ctx.Done():
 				return nil
 			case patch := <-turn:
-				n, err := existing.Write(&hook.HandlerResponse{Patch: json.RawMessage(patch)})
+				n, err := existing.Respond(&hook.HandlerResponse{Patch: json.RawMessage(patch)})
 				if err != nil {
 					results <- err.Error()
-					if !errors.Is(err, daemon.ErrConflict) {
+					if !errors.Is(err, ErrDaemonConflict) {
 						return err
 					}
-					n, err = existing.Get()
+					n, err = existing.Current()
 				}
 				if err != nil {
 					return err
@@ -437,7 +435,7 @@ func TestDaemonProcessRestarts(t *testing.T) {
 		e.edit(rates, "eur", `{"spec":{"n":4}}`)
 		pass(time.Second)
 		e.drop(rates, "eur")
-		pass(daemon.DefaultStopTimeout - 5*time.Second)
+		pass(DefaultStopTimeout - 5*time.Second)
 		if e.get(rates, "eur") == nil {
 			e.t.Error("deleted before the stop timeout")
 		}
@@ -480,7 +478,7 @@ func TestDaemonsStopWithSetpoint(t *testing.T) {
 		"at once": {nil, 0},
 		"not": {func(hook.DaemonCall, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 			return &hook.HandlerResponse{}, nil
-		}, daemon.ShutdownStopTimeout},
+		}, shutdownStopTimeout},
 		"no calls": {func(hook.DaemonCall, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 			return nil, errors.New("refused")
 		}, 0},

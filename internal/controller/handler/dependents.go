@@ -17,7 +17,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
-	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -30,7 +29,6 @@ func (d *dependents) observe() {
 	d.now, d.stale = slices.Concat(d.byKind...), false
 }
 
-// ownedObjects returns what the object controls, by kind in the order of the program.
 func (d *dependents) ownedObjects() [][]*object.Object {
 	owned := d.OwnedBy(d.Stored)
 	if d.dry != nil {
@@ -41,13 +39,21 @@ func (d *dependents) ownedObjects() [][]*object.Object {
 	return owned
 }
 
-// applyResponse deletes objects first, and then applies.
+// applyResponse deletes objects first, and then applies. It finds the objects to delete once.
 func (d *dependents) applyResponse(ctx context.Context, o *trigger.Response) error {
 	if o.Applied {
 		return nil
 	}
-	if err := d.resolveDeletions(ctx, o); err != nil {
-		return err
+	if !o.Resolved {
+		var all []trigger.Target
+		for _, deletion := range o.Response.Delete {
+			found, err := d.findTargets(ctx, deletion)
+			if err != nil {
+				return err
+			}
+			all = append(all, found...)
+		}
+		o.Targets, o.Resolved = all, true
 	}
 	if err := d.deleteAll(ctx, o); err != nil {
 		return err
@@ -77,14 +83,17 @@ func (d *dependents) applyObject(ctx context.Context, a hook.AppliedObject) erro
 	case d.isUnchanged(desired):
 		return nil
 	}
-	known, watched := d.watchedObject(resource, desired)
-	write := record.Write{Verb: string(plan.Apply), Object: desired.Ref(), Before: known}
-	if watched && known == nil {
-		write.Verb = string(plan.Create)
+	// A view that covers the object knows whether it exists.
+	var known *object.Object
+	write, view := record.Write{Verb: string(plan.Apply), Object: desired.Ref()}, d.OwnedView(resource, desired)
+	if view != nil {
+		if known = view.Get(desired.Namespace(), desired.Name()); known == nil {
+			write.Verb = string(plan.Create)
+		}
 	}
 	began := d.Record.Now()
-	stored, err := d.createOrApply(ctx, resource, desired)
-	write.After, write.Err = stored, err
+	stored, err := d.createOrApply(ctx, resource, desired, view != nil && d.isOwned(desired) && (known == nil || !d.isOwned(known)))
+	write.Before, write.After, write.Err = known, stored, err
 	d.Record.Wrote(began, resource, write)
 	if apply.Terminating(err) {
 		// The namespace accepts no new objects.
@@ -102,20 +111,18 @@ func (d *dependents) applyObject(ctx context.Context, a hook.AppliedObject) erro
 
 // createOrApply creates or applies an object. It creates an owned object unless a watch already has it: a POST costs
 // the API server less than an apply, and fails if another owner has the name.
-func (d *dependents) createOrApply(ctx context.Context, resource object.Resource, desired *object.Object) (*object.Object, error) {
-	writer, manager := d.writer, d.program.Manager
-	known, watched := d.watchedObject(resource, desired)
-	if !watched || !d.isOwned(desired) || known != nil && d.isOwned(known) {
-		return writer.Apply(ctx, resource, desired, manager)
+func (d *dependents) createOrApply(ctx context.Context, resource object.Resource, desired *object.Object,
+	creates bool) (*object.Object, error) {
+	if creates {
+		stored, err := d.writer.Create(ctx, resource, desired, d.program.Manager)
+		if !apply.AlreadyExists(err) {
+			return stored, err
+		}
+		if err := d.checkOwnership(ctx, resource, desired); err != nil {
+			return nil, err
+		}
 	}
-	stored, err := writer.Create(ctx, resource, desired, manager)
-	if !apply.AlreadyExists(err) {
-		return stored, err
-	}
-	if err := d.checkOwnership(ctx, resource, desired); err != nil {
-		return nil, err
-	}
-	return writer.Apply(ctx, resource, desired, manager)
+	return d.writer.Apply(ctx, resource, desired, d.program.Manager)
 }
 
 // checkOwnership returns an error if the object exists and may not be taken over. It may if the handled object controls
@@ -138,34 +145,18 @@ func (d *dependents) checkOwnership(ctx context.Context, resource object.Resourc
 	return errors.New("it already exists and has no owner; delete it or use another name")
 }
 
-// watchedObject returns an object from the watches, or nil. watched is false if the watches do
-// not cover it, so that nil means nothing.
-func (d *dependents) watchedObject(resource object.Resource, o *object.Object) (known *object.Object, watched bool) {
-	view := d.OwnedView(resource, o)
-	if view == nil {
-		return nil, false
-	}
-	return view.Get(o.Namespace(), o.Name()), true
-}
-
-func (d *dependents) desiredObject(a hook.AppliedObject) (object.Resource, *object.Object, error) {
+// desiredObject returns an object to apply, with the namespace and the owner reference added where they are missing.
+func (d *dependents) desiredObject(a hook.AppliedObject) (resource object.Resource, desired *object.Object, err error) {
 	given, err := object.Parse(a.Object)
 	if err != nil {
-		return object.Resource{}, nil, err
+		return resource, nil, err
 	}
-	resource, err := d.permissions.ResourceToApply(d.Stored.Namespace(), given)
-	if err != nil {
-		return object.Resource{}, nil, err
+	if resource, err = d.permissions.ResourceToApply(d.Stored.Namespace(), given); err != nil {
+		return resource, nil, err
 	}
-	desired, err := d.withOwner(resource, given, a.Unowned)
-	return resource, desired, err
-}
-
-// withOwner returns an object with the namespace and the owner reference added where they are missing.
-func (d *dependents) withOwner(resource object.Resource, given *object.Object, unowned bool) (*object.Object, error) {
 	text := given.Field("metadata")
 	if text == nil {
-		return nil, fmt.Errorf("apply %s: metadata must be an object", given.Ref())
+		return resource, nil, fmt.Errorf("apply %s: metadata must be an object", given.Ref())
 	}
 	metadata := object.DecodeOrEmpty(text)
 	plan.RemoveSystemFields(metadata) // A handler may return them with an object.
@@ -174,96 +165,56 @@ func (d *dependents) withOwner(resource object.Resource, given *object.Object, u
 	if namespace != "" {
 		metadata["namespace"] = namespace
 	}
-	if !unowned && (d.Stored.Namespace() == "" || d.Stored.Namespace() == namespace) {
+	if !a.Unowned && (d.Stored.Namespace() == "" || d.Stored.Namespace() == namespace) {
 		owners, _ := metadata["ownerReferences"].([]any)
 		metadata["ownerReferences"] = append(plan.OtherOwners(owners, d.Stored.UID()), plan.OwnerReferenceTo(d.Stored))
 	}
-	text, err := json.Marshal(metadata)
-	if err != nil {
-		return nil, err
+	if text, err = json.Marshal(metadata); err == nil {
+		desired, err = given.Edited(object.Edit{Path: []string{"status"}}, object.Edit{Path: []string{"metadata"}, Value: text})
 	}
-	return given.Edited(object.Edit{Path: []string{"status"}}, object.Edit{Path: []string{"metadata"}, Value: text})
+	return resource, desired, err
 }
 
 func (d *dependents) isOwned(o *object.Object) bool { return o.ControlledBy(d.Stored.UID()) }
 
-// noteWritten updates the caches, and what is owned, after a write of an object; stored is nil if it is gone.
-func (d *dependents) noteWritten(resource object.Resource, o, stored *object.Object) {
-	d.ObserveResult(resource, o, stored)
-	if !slices.Contains(d.program.Owns, resource) {
-		return
-	}
-	d.stale, d.written = true, true
-	ref, owned := o.Ref(), stored != nil && d.isOwned(stored)
-	if d.memory != nil && d.memory.applied.names != nil {
-		delete(d.memory.applied.names, appliedName(ref))
-		if owned {
-			d.memory.applied.names[appliedName(ref)] = true
-		}
-	}
-	d.now = slices.DeleteFunc(d.now, func(o *object.Object) bool { return o.Ref() == ref })
-	if owned {
-		d.now = append(d.now, stored)
-	}
-}
-
-// resolveDeletions finds, once, the objects that a response deletes.
-func (d *dependents) resolveDeletions(ctx context.Context, o *trigger.Response) error {
-	if o.Resolved {
-		return nil
-	}
-	var all []trigger.Target
-	for _, deletion := range o.Response.Delete {
-		found, err := d.findTargets(ctx, deletion)
-		if err != nil {
-			return err
-		}
-		all = append(all, found...)
-	}
-	o.Targets, o.Resolved = all, true
-	return nil
-}
-
-// findTargets returns the objects that a deletion matches and the program may delete, each once. A named object without a
-// permission is an error; a selector skips it.
+// findTargets returns the objects that a deletion matches and the program may delete. A named object without a permission is
+// an error; a selector skips it.
 func (d *dependents) findTargets(ctx context.Context, deletion hook.Deletion) ([]trigger.Target, error) {
-	var targets []trigger.Target
-	found, permitted := false, map[string]bool{}
-	for _, p := range d.permissions.DeletePermissions(deletion) {
-		namespace := permit.NamespaceFor(p.Resource, d.Stored.Namespace(), deletion.Namespace)
-		if !p.AllowsNamespace(namespace) || p.Resource.Unserved {
-			continue
-		}
-		objects, err := d.readTargets(ctx, p, deletion, namespace)
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range objects {
-			found = true
-			if permitted[o.UID()] || !p.Allows(d.Stored, o) {
-				continue
-			}
-			permitted[o.UID()] = true
-			if !o.Deleting() {
-				targets = append(targets, trigger.Target{Resource: p.Resource, Object: o, Evict: deletion.Evict,
-					Selector: deletion.Selector})
-			}
-		}
+	namespaceOf := func(p permit.Write) string {
+		return permit.NamespaceFor(p.Resource, d.Stored.Namespace(), deletion.Namespace)
 	}
-	if found && len(permitted) == 0 {
+	permissions := lists.Filter(d.permissions.Deleting(deletion), func(p permit.Write) bool {
+		return p.AllowsNamespace(namespaceOf(p)) && !p.Resource.Unserved
+	})
+	if len(permissions) == 0 {
+		return nil, nil
+	}
+	resource := permissions[0].Resource
+	found, err := d.readTargets(ctx, permissions, deletion, namespaceOf(permissions[0]))
+	if err != nil {
+		return nil, err
+	}
+	permitted := lists.Filter(found, func(o *object.Object) bool {
+		return slices.ContainsFunc(permissions, func(p permit.Write) bool { return p.AllowsDeletion(d.Stored, o) })
+	})
+	if len(found) > 0 && len(permitted) == 0 {
 		return nil, permit.Undeclared(permit.DeletionVerb(deletion), true, deletion.APIVersion, deletion.Kind)
 	}
-	return targets, nil
+	permitted = slices.DeleteFunc(permitted, (*object.Object).Deleting)
+	return lists.Map(permitted, func(o *object.Object) trigger.Target {
+		return trigger.Target{Resource: resource, Object: o, Evict: deletion.Evict, Selector: deletion.Selector}
+	}), nil
 }
 
-// readTargets returns the objects that a deletion matches and one permission may cover.
-func (d *dependents) readTargets(ctx context.Context, p permit.Permission, deletion hook.Deletion,
+// readTargets returns the objects that a deletion matches. The caches have those that are owned, if no other may be deleted.
+func (d *dependents) readTargets(ctx context.Context, by []permit.Write, deletion hook.Deletion,
 	namespace string) ([]*object.Object, error) {
+	resource := by[0].Resource
 	switch selector, err := labels.Parse(deletion.Selector); {
 	case err != nil:
 		return nil, err
 	case deletion.Name != "":
-		o, err := d.writer.Get(ctx, p.Resource, namespace, deletion.Name)
+		o, err := d.writer.Get(ctx, resource, namespace, deletion.Name)
 		if apply.NotFound(err) {
 			return nil, nil
 		}
@@ -271,19 +222,19 @@ func (d *dependents) readTargets(ctx context.Context, p permit.Permission, delet
 			return nil, fmt.Errorf("read %s %s before deleting it: %w", deletion.Kind, deletion.Name, err)
 		}
 		return []*object.Object{o}, nil
-	case p.Owned:
-		owned := d.ownedObjects()[slices.Index(d.program.Owns, p.Resource)]
+	case len(by) == 1 && by[0].Owned:
+		owned := d.ownedObjects()[slices.Index(d.program.Owns, resource)]
 		return lists.Filter(owned, func(o *object.Object) bool {
 			return o.Namespace() == namespace && selector.Matches(o.Labels())
 		}), nil
 	}
 	selector := deletion.Selector
-	if p.Labels != "" {
-		selector += "," + p.Labels
+	if len(by) == 1 && by[0].Labels != "" {
+		selector += "," + by[0].Labels
 	}
-	found, err := d.writer.List(ctx, p.Resource, namespace, selector)
+	found, err := d.writer.List(ctx, resource, namespace, selector)
 	if err != nil {
-		return nil, fmt.Errorf("list %s with %s before deleting them: %w", p.Resource, selector, err)
+		return nil, fmt.Errorf("list %s with %s before deleting them: %w", resource, selector, err)
 	}
 	return found, nil
 }
@@ -333,7 +284,6 @@ func (d *dependents) deleteTarget(ctx context.Context, t trigger.Target) error {
 	return nil
 }
 
-// errEvictionRefused means that a budget refused some evictions of a response.
 var errEvictionRefused = errors.New("a PodDisruptionBudget allows no more evictions now")
 
 // isReplaced reports whether a deletion has failed because a new object has the name, which was not selected. A
@@ -346,97 +296,94 @@ func (d *dependents) isReplaced(ctx context.Context, t trigger.Target, err error
 	return apply.NotFound(err) || err == nil && now.UID() != t.Object.UID()
 }
 
-// A drift is a change, by another client, of an owned object that a response applied. What other controllers make for
-// the object is not: another program, a composite or a decorator may own objects of the same kind beside this one.
-
-// appliedNameLength is the length of the short name of an applied object, a hash of its reference.
+// appliedNameLength is the length of a short name of an applied object in the record.
 const appliedNameLength = 6
 
-func appliedName(ref object.Ref) string {
-	sum := sha256.Sum256([]byte(ref.String()))
+// appliedName returns the short name of an object: a hash, because only its equality matters.
+func appliedName(o *object.Object) string {
+	sum := sha256.Sum256([]byte(o.Ref().String()))
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:appliedNameLength]
 }
 
 // findApplied asks the API server whose the owned objects are of which that is not known: the connection may have ended
 // before the response to a create, and Setpoint before the record of it was stored.
 func (d *dependents) findApplied(ctx context.Context) error {
-	if d.Phase != controller.PhaseManaged || !d.rules.Handles(hook.ReasonDrift) {
+	names := d.memory.applied.names
+	if d.Phase != controller.PhaseManaged || names == nil {
 		return nil
 	}
 	for i, resource := range d.program.Owns {
 		for _, o := range d.byKind[i] {
-			name := appliedName(o.Ref())
-			if _, known := d.memory.applied.names[name]; known {
+			if _, known := names[appliedName(o)]; known {
 				continue
 			}
 			existing, err := d.writer.Ownership(ctx, resource, o.Namespace(), o.Name())
 			switch {
 			case apply.NotFound(err):
 			case apply.Forbidden(err): // A program may watch what it may not get. It can go on without.
-				d.memory.applied.names[name] = false
+				names[appliedName(o)] = false
 			case err != nil:
 				return fmt.Errorf("read who applied %s: %w", o.Ref(), err)
 			default:
-				d.memory.applied.names[name] = slices.Contains(existing.Managers, d.program.Manager)
+				names[appliedName(o)] = slices.Contains(existing.Managers, d.program.Manager)
 			}
 		}
 	}
 	return nil
 }
 
-// ownedDigest returns the digest of what responses have applied, for programs with Drift handlers.
+// drifting returns the digest of the owned objects that responses applied, and their short names as the record has them;
+// both are empty without Drift handlers. A drift is a change, by another client, of one of them: what another program, a
+// composite or a decorator has made for the object is not.
+func (d *dependents) drifting() (digest, names string) {
+	if d.memory.applied.names == nil {
+		return "", ""
+	}
+	present := lists.Filter(d.now, func(o *object.Object) bool { return d.memory.applied.names[appliedName(o)] })
+	short := slices.Sorted(slices.Values(lists.Map(present, appliedName)))
+	return d.pass.DigestOwned(present), strings.Join(slices.Compact(short), "")
+}
+
 func (d *dependents) ownedDigest() string {
-	if !d.rules.Handles(hook.ReasonDrift) {
-		return ""
-	}
-	return d.pass.Digests.Owned(d.appliedNow())
-}
-
-// appliedNow returns the owned objects that responses applied.
-func (d *dependents) appliedNow() []*object.Object {
-	return lists.Filter(d.now, func(o *object.Object) bool { return d.memory.applied.names[appliedName(o.Ref())] })
-}
-
-// appliedText returns the short names of the applied objects that exist, as the record has them.
-func (d *dependents) appliedText() string {
-	if !d.rules.Handles(hook.ReasonDrift) {
-		return ""
-	}
-	names := lists.Map(d.appliedNow(), func(o *object.Object) string { return appliedName(o.Ref()) })
-	slices.Sort(names)
-	return strings.Join(slices.Compact(names), "")
-}
-
-// restoreApplied restores the short names from a record. Of other owned objects, findApplied asks whose they are.
-func (d *dependents) restoreApplied(recorded lasthandled.Record) {
-	if !d.rules.Handles(hook.ReasonDrift) {
-		return
-	}
-	d.memory.applied.names = map[string]bool{}
-	for name := range slices.Chunk([]byte(recorded[lasthandled.Object].Applied), appliedNameLength) {
-		d.memory.applied.names[string(name)] = true
-	}
+	digest, _ := d.drifting()
+	return digest
 }
 
 // isUnchanged reports whether an object needs no apply, because neither the desired nor the stored object has changed:
 // a timer without changes sends no requests. A manual reconcile always applies.
 func (d *dependents) isUnchanged(desired *object.Object) bool {
-	if d.memory == nil || d.pass.RetriesWrites() {
-		return false
-	}
 	at := slices.IndexFunc(d.now, func(o *object.Object) bool { return o.Ref() == desired.Ref() })
-	return at >= 0 && slices.Contains(d.memory.applied.digests, appliedDigests{object.DigestOf(desired.JSON()), d.now[at].Digest()})
+	return at >= 0 && slices.Contains(d.memory.applied.digests, appliedDigests{object.DigestOf(desired.JSON()), d.now[at].Digest()}) &&
+		!d.pass.RetriesWrites()
 }
 
-// rememberApplied stores the digests of an applied object, and removes outdated ones.
-func (d *dependents) rememberApplied(applied, stored *object.Object) {
-	if d.memory == nil || !stored.ControlledBy(d.Stored.UID()) {
+// noteWritten updates the caches, and what is owned, after a write of an object; stored is nil if it is gone.
+func (d *dependents) noteWritten(resource object.Resource, o, stored *object.Object) {
+	d.ObserveResult(resource, o, stored)
+	if !slices.Contains(d.program.Owns, resource) {
 		return
 	}
-	holds := make(map[uint64]bool, len(d.now))
-	for _, o := range d.now {
-		holds[o.Digest()] = true
+	d.stale, d.written = true, true
+	owned, names := stored != nil && d.isOwned(stored), d.memory.applied.names
+	delete(names, appliedName(o))
+	d.now = slices.DeleteFunc(d.now, func(other *object.Object) bool { return other.Ref() == o.Ref() })
+	if owned {
+		d.now = append(d.now, stored)
+		if names != nil {
+			names[appliedName(o)] = true
+		}
 	}
-	d.memory.applied.digests = slices.DeleteFunc(d.memory.applied.digests, func(l appliedDigests) bool { return !holds[l.stored] })
-	d.memory.applied.digests = append(d.memory.applied.digests, appliedDigests{object.DigestOf(applied.JSON()), stored.Digest()})
+}
+
+func (d *dependents) rememberApplied(desired, stored *object.Object) {
+	if !d.isOwned(stored) {
+		return
+	}
+	exists := make(map[uint64]bool, len(d.now))
+	for _, o := range d.now {
+		exists[o.Digest()] = true
+	}
+	all := slices.DeleteFunc(d.memory.applied.digests, func(l appliedDigests) bool { return !exists[l.stored] })
+	all = append(all, appliedDigests{object.DigestOf(desired.JSON()), stored.Digest()})
+	d.memory.applied.digests = all
 }

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/controller/handler/daemon"
-
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -43,7 +41,7 @@ func newFakeProcess() *fakeProcess {
 
 // daemonProgram returns a program with a daemon in the process.
 func (p *fakeProcess) daemonProgram(h trigger.Handler) Program {
-	h.Daemon, h.Do = daemon.Call, hook.HandlerFunc(p.handle)
+	h.Daemon, h.Do = CallDaemon, hook.HandlerFunc(p.handle)
 	made := program(h)
 	made.Backend = p.backend()
 	return made

@@ -443,7 +443,7 @@ func TestDaemon(t *testing.T) {
 		case 2:
 			panic("nor today")
 		}
-		if _, err := existing.Write(&hook.HandlerResponse{Status: json.RawMessage(`{"watched":true}`)}); err != nil {
+		if _, err := existing.Respond(&hook.HandlerResponse{Status: json.RawMessage(`{"watched":true}`)}); err != nil {
 			return err
 		}
 		<-ctx.Done()

@@ -99,17 +99,6 @@ func (p *Program) serverSelector() string {
 	return p.Labels
 }
 
-func (p *Program) ownedGroups(owned [][]*object.Object) []hook.Group {
-	groups := make([]hook.Group, len(p.Owns))
-	for i, resource := range p.Owns {
-		groups[i] = hook.Group{APIVersion: resource.APIVersion(), Kind: resource.Kind}
-		if i < len(owned) {
-			groups[i].Objects = entriesOf(owned[i])
-		}
-	}
-	return groups
-}
-
 func entriesOf(objects []*object.Object) []hook.Entry {
 	return lists.Map(objects, func(o *object.Object) hook.Entry {
 		return hook.Entry{Namespace: o.Namespace(), Name: o.Name(), Object: o.JSON()}

@@ -3,21 +3,24 @@ package handler
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/apply"
-	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
-	"github.com/setpoint-dev/setpoint/internal/redact"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // reconcile runs the steps for one object. Each handler fails and retries separately.
@@ -36,29 +39,7 @@ func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outco
 	})
 }
 
-// reconcileObject calls the pending handlers and writes their responses.
 func (r *run) reconcileObject(ctx context.Context) error {
-	if err := r.prepare(ctx); err != nil {
-		return err
-	}
-	for _, d := range r.memory.daemons {
-		if !r.IsDry() {
-			d.update(ctx, r)
-		}
-	}
-	if r.Phase == controller.PhasePaused {
-		return nil
-	}
-	if r.Phase == controller.PhaseManaged {
-		r.pass.Decide()
-	}
-	if err := r.callHandlers(ctx); !errors.Is(err, errGone) && ctx.Err() == nil {
-		return err
-	}
-	return nil
-}
-
-func (r *run) prepare(ctx context.Context) error {
 	if err := r.CheckReads(ctx); err != nil {
 		return err
 	}
@@ -69,7 +50,27 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := r.matchHandlers(ctx); err != nil {
 		return err
 	}
-	return r.setFinalizer(ctx)
+	if err := r.setFinalizer(ctx); err != nil {
+		return err
+	}
+	for _, d := range r.memory.daemons {
+		if !r.IsDry() {
+			d.updateDaemon(ctx, r)
+		}
+	}
+	if r.Phase == controller.PhasePaused {
+		return nil
+	}
+	if r.Phase == controller.PhaseManaged {
+		r.pass.Decide()
+	}
+	switch err := r.callHandlers(ctx); {
+	case errors.Is(err, errGone):
+		r.memory.Responses = nil
+	case ctx.Err() == nil:
+		return err
+	}
+	return nil
 }
 
 // newRun is the first step: it loads the memory of the object. For a fresh one, the record on
@@ -82,29 +83,38 @@ func (c *Controller) newRun(of *controller.Run) *run {
 		Now: c.Now, Random: c.QueueOptions.Random, Fail: r.recordError,
 	}, &r.memory.States)
 	if of.Fresh {
-		r.dependents.restoreApplied(r.pass.Recorded)
+		if r.rules.Handles(hook.ReasonDrift) { // Of other owned objects, findApplied asks whose they are.
+			r.memory.applied.names = map[string]bool{}
+			for name := range slices.Chunk([]byte(r.pass.Recorded[lasthandled.Object].Applied), appliedNameLength) {
+				r.memory.applied.names[string(name)] = true
+			}
+		}
 		daemons := lists.Filter(r.memory.Handlers, func(h *trigger.State) bool { return h.Daemon != nil })
 		r.memory.daemons = lists.Map(daemons, func(h *trigger.State) *daemonState { return &daemonState{State: h} })
 	}
 	return r
 }
 
+// removalsResetAfter is how long a record must stay until earlier removals do not count any more.
+const removalsResetAfter = time.Minute
+
 // observe reads the object and what it owns, at the start of a run and after its writes.
 func (r *run) observe() {
-	defer r.seeCached()
 	r.object.stale = false
 	r.dependents.observe()
 	if r.pass.Observe(r.Stored, r.dependents.ownedDigest()) {
-		r.memory.noteStateRemoval(r.Now(), r.QueueOptions.Random)
+		// The record is written at once, but later with each removal.
+		losses, now := &r.memory.stateRemovals, r.Now()
+		if now.Sub(losses.Since) > removalsResetAfter {
+			*losses = trigger.Attempt{}
+		} else {
+			losses.Next = now.Add(trigger.BackoffAfter(losses.Count, trigger.FirstDelay, trigger.LongestDelay, r.QueueOptions.Random))
+		}
+		losses.Count, losses.Since = losses.Count+1, now
 		r.Log.Info("another client removed the handled state; writing it again", "object", r.Stored.Ref().String())
 	}
-}
-
-// seeCached adds the values of the Secrets that a write may quote before the first call: those of the objects, and of
-// responses of earlier runs.
-func (r *run) seeCached() {
-	controller.SeeObjects(r.Secrets, []*object.Object{r.Stored})
-	controller.SeeObjects(r.Secrets, r.dependents.byKind...)
+	// A write may quote the Secrets in the objects, and in responses of earlier runs, before the first call.
+	controller.SeeObjects(r.Secrets, append(slices.Clip(r.dependents.byKind), []*object.Object{r.Stored})...)
 	for _, o := range r.memory.Responses {
 		if !o.Fresh {
 			r.See(&record.Request{}, &record.Response{Handler: o.Response})
@@ -194,120 +204,202 @@ func (r *run) recordResult() {
 		failed = r.failed(r.failure)
 	}
 	if again {
-		now.Message, now.Reason, now.Fault, now.Locations = failed.Message, failed.Reason, failed.Fault, r.refused()
+		now.Message, now.Reason, now.Fault, now.Locations = failed.Message, failed.Reason, failed.Fault, r.Record.Refused()
+		for _, h := range r.memory.Handlers {
+			if h.Failed != nil {
+				now.Locations = record.AddLocations(now.Locations, h.Failed.Refused...)
+			}
+		}
 	}
 	r.Memories.SetResult(r.Item.Key, r.memory, now, again)
 	var conflict controller.Conflict
 	if r.memory.Throttle.IsActive() {
-		conflict.Message = conflictSummary
+		conflict.Message = "handlers run again and again because the object changes; they are throttled"
 	}
 	r.Memories.EndRun(r.Run, conflict, r.Now())
 }
 
-// conflictSummary is the state of an object whose handlers are throttled.
-const conflictSummary = "handlers run again and again because the object changes; they are throttled"
-
-func (r *run) refused() []record.Location {
-	among := r.Record.Refused()
+// callHandlers is the step that calls the handlers in order. It writes each response before
+// the next call, so that a success is recorded and the next handler sees the result.
+func (r *run) callHandlers(ctx context.Context) error {
+	err := r.writePending(ctx)
+	if err == nil && r.Phase == controller.PhaseManaged {
+		err = r.retryPruned(ctx)
+	}
 	for _, h := range r.memory.Handlers {
-		if h.Failed != nil {
-			among = record.AddLocations(among, h.Failed.Refused...)
+		// After a write, the next handler waits for the index, in the next run.
+		if err == nil && r.Phase == controller.PhaseManaged && r.gate.IsOpen(r.Item.Key) {
+			err = r.callHandler(ctx, h)
 		}
 	}
-	return among
+	r.updateThrottle()
+	if err != nil {
+		return err
+	}
+	return r.writeResponse(ctx, nil)
 }
 
-// DryRunRequest is the input of a dry run.
-type DryRunRequest struct {
-	Key queue.Key
-	// Object is taken as the next state of the object; it need not be stored. If nil, the stored object is used.
-	Object *object.Object
-	// SkipCalls lists the calls without making them.
-	SkipCalls bool
-}
-
-// DryRunResult is what a reconcile of an object would do.
-type DryRunResult struct {
-	// SkipReason is why no handler would be called; empty otherwise.
-	SkipReason string
-	// Stored is the current Object, Object the same after the run.
-	Stored, Object *object.Object
-	// StateChanged means that the record would change. Record is its annotation.
-	StateChanged      bool
-	HandledAnnotation string
-	// Calls are the calls that would be made now, in order.
-	Calls []DryRunCall
-	// GaveUp are the handlers that wait for the object to change, Timers the next scheduled calls.
-	GaveUp []string
-	Timers []Timer
-	// Secrets are the values of the Secrets in the calls.
-	Secrets *redact.Values
-}
-
-// Timer is a scheduled call of a handler.
-type Timer struct {
-	Handler string
-	// At is the next scheduled time, unless the object changes within Idle before.
-	At   time.Time
-	Idle time.Duration
-}
-
-// errNoObject means that the controller does not have the object.
-var errNoObject = errors.New("not an object of this controller")
-
-// newDryRun returns a run that writes nothing. It takes a given object as the next state of the stored one.
-func (c *Controller) newDryRun(of DryRunRequest) (*run, bool) {
-	stored := c.Get(of.Key)
-	first := cmp.Or(stored, of.Object)
-	if first == nil {
-		return nil, false
+func (r *run) callHandler(ctx context.Context, h *trigger.State) error {
+	for len(h.Events) > 0 && !r.pass.Throttled() {
+		c := r.pass.EventCall(h, h.Events[0])
+		h.Events = h.Events[1:]
+		if err := r.callAndWrite(ctx, c); err != nil {
+			return err
+		}
 	}
-	r := c.newRun(c.NewRun(queue.Item{Key: of.Key}, first))
-	r.dry = &dryRun{
-		DryWriter: apply.NewDryWriter(r.WriterFor(first.Namespace()), cmp.Or(of.Object, stored)), skipCalls: of.SkipCalls,
-	}
-	r.writer = r.dry
-	for _, h := range r.memory.Handlers {
-		h.Resumed = true
-	}
-	r.observe()
-	if given := of.Object; given != nil && given != first {
-		r.Stored = given
-		r.observe()
-	}
-	r.Phase = c.PhaseOf(r.Stored)
-	r.pass.Managed = r.Phase == controller.PhaseManaged
-	if given := of.Object; given != nil && (stored == nil || stored.Digest() != given.Digest()) {
-		r.pass.TakeEvents([]trigger.Event{trigger.NewEvent(cache.Event{Old: stored, New: given})})
-	}
-	return r, true
-}
-
-// uncalledError returns the error of a handler that is not called because of it; nil if there is none.
-func (d *dryRun) uncalledError(p *trigger.Pass) error {
-	for _, h := range p.Handlers {
-		called := func(c DryRunCall) bool { return c.Handler == h.Title() }
-		if h.Failed != nil && !slices.ContainsFunc(d.calls, called) {
-			return errors.New(h.Failed.Message)
+	for _, c := range r.pass.CallsOf(h) {
+		if err := r.callAndWrite(ctx, c); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// addIdle adds the handlers that are not called now: those that gave up, and those with a timer.
-func (p *DryRunResult) addIdle(of *trigger.Pass) {
-	for _, h := range of.Handlers {
-		if of.Due.Includes(h) {
-			continue
-		}
-		if h.Entry().Failed {
-			p.GaveUp = append(p.GaveUp, h.Title())
-		}
-		if !of.MayTick(h) {
-			continue
-		}
-		if at := of.NextTick(h); !at.IsZero() {
-			p.Timers = append(p.Timers, Timer{Handler: h.Title(), At: at, Idle: h.Idle})
+func (r *run) callAndWrite(ctx context.Context, c trigger.Call) error {
+	if r.dry != nil {
+		r.dry.begin(r, c)
+		if r.dry.skipCalls {
+			return nil
 		}
 	}
+	o, err := r.makeCall(ctx, c)
+	if r.dry != nil {
+		defer func() { r.dry.complete(c, o, err) }()
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil || o.Response.NotApplicable:
+		// The memory and the record have the failed attempt.
+		return r.writeResponse(ctx, nil)
+	case o.Response.NoSideEffects:
+		// The next write has its record.
+		r.memory.RemovePending(o)
+		return nil
+	}
+	return r.writeResponse(ctx, o)
+}
+
+// makeCall calls a handler and records the result: the response is pending until it is written. It makes no call once
+// the context has ended, because the failure would not be the handler's.
+func (r *run) makeCall(ctx context.Context, c trigger.Call) (*trigger.Response, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	r.calls++
+	o := r.pass.Begin(c)
+	response, err := r.invoke(ctx, r.Run, r.request(c), c.Handler.Handler)
+	if err != nil && ctx.Err() != nil {
+		return nil, err
+	}
+	r.pass.Complete(o, response, err)
+	if err != nil {
+		return nil, err
+	}
+	r.memory.conditions = r.memory.conditions || !response.NotApplicable && response.Conditions != nil
+	return o, nil
+}
+
+// matchHandlers is the step that finds out which conditional handlers are applicable.
+func (r *run) matchHandlers(ctx context.Context) error {
+	for _, h := range r.memory.Handlers {
+		if r.dry != nil && r.dry.skipCalls || !r.pass.AsksMatch(h) {
+			continue
+		}
+		state := r.pass.State()
+		n := r.newRequest(h.Handler, r.Stored, r.dependents.byKind)
+		n.Reason, n.DryRun = hook.ReasonMatch, r.IsDry()
+		n.Attempt, n.FirstAttempt = h.MatchAttempt.Count, h.MatchAttempt.Since
+		r.pass.CountChange(trigger.Call{Handler: h, Reason: hook.ReasonMatch, Object: r.Stored, Repeated: n.Attempt > 0})
+		response, err := r.invoke(ctx, r.Run, n, h.Handler)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		r.pass.Matched(h, state, err == nil && !response.NotApplicable, err)
+	}
+	return nil
+}
+
+// request returns the request of a call, without copying an object.
+func (r *run) request(c trigger.Call) *hook.HandlerRequest {
+	n := r.newRequest(c.Handler.Handler, c.Object, r.dependents.byKind)
+	n.Since = c.Handler.WatchedSince
+	n.Reason, n.DryRun, n.Event = c.Reason, r.IsDry(), c.Event.Kind
+	if n.Attempt = c.Attempt; n.Attempt > 0 {
+		n.FirstAttempt = c.FirstAttempt
+	}
+	if e := c.Handler.Entry(); e.HasProgress(c.Reason) {
+		n.Progress = json.RawMessage(e.Progress)
+	}
+	if c.Previous != nil {
+		n.PreviousState = c.Previous.JSON()
+		n.Changes = c.Handler.Changes(c.Previous, cmp.Or(c.Event.New, c.Object))
+	}
+	return n
+}
+
+func (c *Controller) invoke(ctx context.Context, of *controller.Run, n *hook.HandlerRequest,
+	h *trigger.Handler) (*hook.HandlerResponse, error) {
+	if h.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, h.Timeout)
+		defer cancel()
+	}
+	started := c.Now()
+	ctx, span := trace.Start(ctx, trace.Internal, "handler", h.Title())
+	span.Set(trace.AttrReason, string(n.Reason))
+	ctx, output := of.WithOutput(ctx)
+	asked := recordedRequest(n)
+	n.Reader = reader{c, n.Namespace, of.Secrets}
+	of.See(&asked, &record.Response{})
+	var response *hook.HandlerResponse
+	err := c.CallUserCode("the handler", failure.Handler, logAttrs(n, h), of.Secrets, func() (err error) {
+		response, err = h.Do.Handle(ctx, n) // It may be a Go function.
+		return err
+	})
+	if err == nil && response == nil {
+		response = &hook.HandlerResponse{}
+	}
+	if response != nil {
+		response = withWholeNumbers(response)
+		response.Err = of.Secrets.Error(response.Err)
+		of.See(&record.Request{}, &record.Response{Handler: response})
+	}
+	if err == nil {
+		err = cmp.Or(permit.CheckResponse(h, n, response), c.permissions.CheckResponse(n, response))
+	}
+	err = of.Secrets.Error(err)
+	failed := err
+	if err == nil {
+		failed = response.Err
+	}
+	span.End(failed)
+	if of.Record.Detailed() {
+		of.Record.Called(started, record.Call{Name: h.Title(), Reason: string(n.Reason), Sent: asked,
+			Received: record.Response{Handler: response}, Err: failed, Printed: output})
+	}
+	c.Observer.Handled(c.program.Name, h.Name, n.Reason, c.Since(started), failed)
+	if failed == nil {
+		c.Log.Debug("handled", "handler", h.Name, "reason", string(n.Reason), "namespace", n.Namespace, "name", n.Name)
+	}
+	return response, err
+}
+
+func (d *dryRun) begin(r *run, c trigger.Call) {
+	f := DryRunCall{Handler: c.Handler.Title(), Reason: c.Reason, Since: r.pass.PendingSince(c), Attempt: c.Attempt,
+		Changes: r.request(c).Changes}
+	if c.Reason == hook.ReasonUpdate {
+		f.Debounce = c.Handler.Debounce
+	}
+	d.calls = append(d.calls, f)
+}
+
+// complete adds to the latest call how it ended, and what was written since it began.
+func (d *dryRun) complete(c trigger.Call, o *trigger.Response, err error) {
+	f := &d.calls[len(d.calls)-1]
+	if f.Err = cmp.Or(d.notApplied, err); o != nil {
+		f.Response, f.Err = o.Response, cmp.Or(f.Err, o.Response.Err)
+	}
+	f.GaveUp = f.Err != nil && c.Handler.Failed != nil && c.Handler.Failed.Reason == trigger.ReasonGaveUp
+	f.Writes, d.Plan, d.notApplied = slices.Concat(d.Plan.Stages...), plan.Plan{}, nil
 }

@@ -7,15 +7,11 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
-	"github.com/setpoint-dev/setpoint/internal/call/backend"
 	"github.com/setpoint-dev/setpoint/internal/controller"
-	"github.com/setpoint-dev/setpoint/internal/controller/handler/daemon"
-	"github.com/setpoint-dev/setpoint/internal/controller/handler/index"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
@@ -27,26 +23,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
-// Controller runs one program.
-type Controller struct {
-	*controller.Base
-
-	program     Program
-	rules       *trigger.Rules
-	permissions permit.Set
-	eventBuffer eventBuffer
-	daemons     sync.WaitGroup
-	daemonHost  *daemon.Host
-	// backend is the process of the handlers; nil if it only serves calls. Calls wait at the
-	// gate for what the feed sends; both are nil if there is no such process or index.
-	backend *backend.Membership
-	gate    *index.Gate
-	feed    *index.Feed
-	// pruned is set when the API server did not store the state in the status.
-	pruned atomic.Bool
-}
-
-// run is one reconcile of one object.
 type run struct {
 	*subject
 
@@ -69,7 +45,8 @@ type subject struct {
 	// writer writes as the ServiceAccount. In a dry run it is dry, which is nil otherwise.
 	writer writer
 	dry    *dryRun
-	// memory and pass, which decides what to do, are nil outside of the worker of the object: there is no record then.
+	// memory is empty outside of the worker of the object. The pass, which decides what to do, is nil there: there is no
+	// record then.
 	memory *memory
 	pass   *trigger.Pass
 }
@@ -91,59 +68,48 @@ type memory struct {
 	// for none.
 	prunedStatus map[string]any
 	prunedNext   time.Time
-	applied      appliedObjects
+	applied      applied
 	// evictions has the handlers whose evictions were refused.
 	evictions map[*trigger.State]evictionWait
 	daemons   []*daemonState
 }
 
-// eventBuffer has the events that were not delivered to handlers yet. They are best effort:
-// standby replicas do not collect them.
-type eventBuffer struct {
-	controller.SharedMap[queue.Key, []trigger.Event]
+// dependents are the objects that a handled object owns. They are written, and so is what else a response applies or
+// deletes.
+type dependents struct {
+	*subject
 
-	active bool
+	// byKind are those that were observed, by kind in the order of the program, and now those after our writes.
+	byKind [][]*object.Object
+	now    []*object.Object
+	// written means that one was written, and stale that it was since they were observed.
+	written, stale bool
 }
 
-// setActive begins to collect events, or ends that and drops them.
-func (n *eventBuffer) setActive(active bool) {
-	n.Edit(func(byKey map[queue.Key][]trigger.Event) {
-		if n.active = active; !active {
-			clear(byKey)
-		}
-	})
+// objectWriter writes the handled object: what responses change in it, the record, the condition and the finalizer.
+type objectWriter struct {
+	*subject
+
+	dependents *dependents
+	// writing is the response in progress, and sent what was sent of it.
+	writing *trigger.Response
+	sent    map[string]any
+	// written means that the object was written, and stale that it was since it was observed.
+	written, stale bool
+	// resolved means that a conflict ended.
+	resolved bool
 }
 
-func (n *eventBuffer) add(key queue.Key, e trigger.Event) {
-	n.Edit(func(byKey map[queue.Key][]trigger.Event) {
-		if n.active {
-			byKey[key] = trigger.AppendEvent(byKey[key], e)
-		}
-	})
+// applied is what responses have applied of what an object owns.
+type applied struct {
+	// digests are those of the objects after the latest apply.
+	digests []appliedDigests
+	// names says by short names which owned objects responses have applied, and which not; nil without Drift handlers.
+	names map[string]bool
 }
 
-// daemonRun is a running daemon of one object.
-type daemonRun struct {
-	object  *daemon.Live
-	stop    context.CancelFunc
-	started time.Time
-	// done is closed when the daemon has returned err.
-	done chan struct{}
-	err  error
-	// stopped means that the context was cancelled, deadline is until when a deleted object
-	// waits, and stuck means that the missed deadline was reported.
-	stopped  bool
-	deadline time.Time
-	stuck    bool
-}
-
-// cancel cancels the daemon's context, once.
-func (w *daemonRun) cancel(deadline time.Time) {
-	if !w.stopped {
-		w.stopped, w.deadline = true, deadline
-		w.stop()
-	}
-}
+// appliedDigests are digests of an owned object, as it was applied and as it was stored.
+type appliedDigests struct{ applied, stored uint64 }
 
 // daemonState is what is remembered of the daemon of one object.
 type daemonState struct {
@@ -156,6 +122,36 @@ type daemonState struct {
 	connection     uint64
 }
 
+// daemonRun is a running daemon of one object, which is a function of Go or what another process runs. It reads and writes
+// the object outside of the runs of the object.
+type daemonRun struct {
+	*Controller
+
+	handler *trigger.Handler
+	key     queue.Key
+	uid     string
+	// ctx is that of the daemon. controllerCtx ends when Setpoint stops: daemons in other processes outlive the first.
+	ctx, controllerCtx context.Context //nolint:containedctx // Writes end with the daemon's context.
+	stop               context.CancelFunc
+	started            time.Time
+	changed            chan struct{}
+	// notified receives when the process of the handler named the object.
+	notified chan struct{}
+	// done is closed when the daemon has returned err, after refused writes at some locations.
+	done    chan struct{}
+	err     error
+	refused []record.Location
+	// stopped means that the context was cancelled, deadline is until when a deleted object
+	// waits, and stuck means that the missed deadline was reported.
+	stopped  bool
+	deadline time.Time
+	stuck    bool
+
+	mu sync.Mutex
+	// seen is the object as the daemon last saw it.
+	seen *object.Object
+}
+
 // dryRun is what a run has in place of the API server when it writes nothing.
 type dryRun struct {
 	*apply.DryWriter
@@ -164,6 +160,37 @@ type dryRun struct {
 	calls     []DryRunCall
 	// notApplied is why the response to the latest call could not be applied.
 	notApplied error
+}
+
+// DryRunCall is a call that would be made, and its result.
+type DryRunCall struct {
+	Handler string
+	Reason  hook.Reason
+	// Since is since when the call is pending; zero if unknown.
+	Since time.Time
+	// Debounce is how long the object must not change before the call.
+	Debounce time.Duration
+	Attempt  int
+	// Changes are the changed fields in the request.
+	Changes []hook.FieldChange
+	// Response is nil if the handler was not called, or failed with Err.
+	Response *hook.HandlerResponse
+	Err      error
+	// GaveUp means that a failed call would not be retried.
+	GaveUp bool
+	// Writes are those of other objects.
+	Writes []plan.Action
+}
+
+// NewMemory returns an empty memory.
+func (c *Controller) NewMemory() controller.Remembered { return new(memory) }
+
+func (m *memory) Release() {
+	for _, d := range m.daemons {
+		if d.running != nil {
+			d.running.stop()
+		}
+	}
 }
 
 // evictionWait records since when budgets refuse the evictions of a handler, and whether an event was sent.
@@ -187,31 +214,25 @@ type writer interface {
 // errGone ends a run whose object was deleted. The watch delivers the deletion soon.
 var errGone = errors.New("the object is gone")
 
-// firstError returns the error of the first failing handler; nil if there is none.
 func (m *memory) firstError() *trigger.Failure {
 	return cmp.Or(lists.Map(m.Handlers, func(h *trigger.State) *trigger.Failure { return h.Failed })...)
 }
 
-// appliedDigests are digests of an owned object, as it was applied and as it was stored.
-type appliedDigests struct{ applied, stored uint64 }
-
-// appliedObjects are what responses have applied.
-type appliedObjects struct {
-	// digests are those of the owned objects after the latest apply. names says by their short names which owned objects
-	// responses have applied, and which not, for programs with Drift handlers.
-	digests []appliedDigests
-	names   map[string]bool
-}
-
 // newRequest returns a request with the object and what it owns, by kind. Who makes the call adds the Reader.
 func (c *Controller) newRequest(h *trigger.Handler, o *object.Object, owned [][]*object.Object) *hook.HandlerRequest {
-	return &hook.HandlerRequest{
+	n := &hook.HandlerRequest{
 		Controller: c.program.Object, Handler: h.Name, Object: o.JSON(), Namespace: o.Namespace(), Name: o.Name(),
-		Owned: c.program.ownedGroups(owned),
+		Owned: make([]hook.Group, len(c.program.Owns)),
 	}
+	for i, resource := range c.program.Owns {
+		n.Owned[i] = hook.Group{APIVersion: resource.APIVersion(), Kind: resource.Kind}
+		if i < len(owned) {
+			n.Owned[i].Objects = entriesOf(owned[i])
+		}
+	}
+	return n
 }
 
-// recordError records the error of a handler and sends an event. The state is nil if the error is about an event.
 func (r *run) recordError(h *trigger.State, err error) {
 	err = r.Secrets.Error(err)
 	if h != nil {
@@ -222,74 +243,17 @@ func (r *run) recordError(h *trigger.State, err error) {
 	r.ReportFailure(err, controller.EventOf(err), false)
 }
 
-// failed returns what is remembered of an error.
 func (r *run) failed(err error) *trigger.Failure {
 	return &trigger.Failure{
 		Reason: controller.ReasonOf(err), Message: failure.OneLine(err), Fault: record.FaultOf(err), Refused: r.Record.Refused(),
 	}
 }
 
-// objectWriter writes the handled object: what responses change in it, the record, the condition and the finalizer.
-type objectWriter struct {
-	*subject
-
-	dependents *dependents
-	// writing is the response in progress, and sent what was sent of it.
-	writing *trigger.Response
-	sent    map[string]any
-	// written means that the object was written, and stale that it was since it was observed.
-	written, stale bool
-	// resolved means that a conflict ended.
-	resolved bool
-}
-
-// dependents are the objects that a handled object owns. They are written, and so is what else a response applies or
-// deletes.
-type dependents struct {
-	*subject
-
-	// byKind are those that were observed, by kind in the order of the program, and now those after our writes.
-	byKind [][]*object.Object
-	now    []*object.Object
-	// written means that one was written, and stale that it was since they were observed.
-	written, stale bool
-}
-
-// DryRunCall is a call that would be made, and its result.
-type DryRunCall struct {
-	Handler string
-	Reason  hook.Reason
-	// Since is since when the call is pending; zero if unknown.
-	Since time.Time
-	// Debounce is how long the object must not change before the call.
-	Debounce time.Duration
-	Attempt  int
-	// Changes are the changed fields in the request.
-	Changes []hook.FieldChange
-	// Response is nil if the handler was not called, or failed with Err.
-	Response *hook.HandlerResponse
-	Err      error
-	// GaveUp means that a failed call would not be retried.
-	GaveUp bool
-	// Writes are those of other objects.
-	Writes []plan.Action
-}
-
 // newDetached returns a run outside of the worker of the object, which has no memory.
 func (c *Controller) newDetached(of *controller.Run) *run {
-	s := &subject{Controller: c, Run: of, writer: c.WriterFor(of.Stored.Namespace())}
+	s := &subject{Controller: c, Run: of, writer: c.WriterFor(of.Stored.Namespace()), memory: &memory{}}
 	owned := &dependents{subject: s}
 	return &run{subject: s, dependents: owned, object: &objectWriter{subject: s, dependents: owned}}
-}
-
-// ended adds to the latest call how it ended, and what was written since it began.
-func (d *dryRun) ended(c trigger.Call, o *trigger.Response, err error) {
-	f := &d.calls[len(d.calls)-1]
-	if f.Err = cmp.Or(d.notApplied, err); o != nil {
-		f.Response, f.Err = o.Response, cmp.Or(f.Err, o.Response.Err)
-	}
-	f.GaveUp = f.Err != nil && c.Handler.Failed != nil && c.Handler.Failed.Reason == trigger.ReasonGaveUp
-	f.Writes, d.Plan, d.notApplied = slices.Concat(d.Plan.Stages...), plan.Plan{}, nil
 }
 
 // fail records a failure of the run as a whole, which is retried with backoff. A conflict is no failure.
@@ -306,24 +270,6 @@ func (r *run) fail(err error) {
 		r.ReportFailure(err, controller.EventOf(err), false)
 	}
 }
-
-// nextDaemon returns when a daemon restarts, counts as healthy, or is overdue; zero for none of these.
-func (d *daemonState) nextDaemon() time.Time {
-	w := d.running
-	switch {
-	case w == nil:
-		return d.Attempt.Next
-	case w.stopped && !w.stuck:
-		return w.deadline
-	case !w.stopped && d.Attempt.Count > 0:
-		return w.started.Add(daemonHealthyAfter)
-	}
-	return time.Time{}
-}
-
-// daemonHealthyAfter is how long a failed daemon must run until it counts as healthy. The next
-// failure starts a new backoff.
-const daemonHealthyAfter = time.Minute
 
 // reader lists objects for handlers, limited to what the program declares.
 type reader struct {
@@ -357,4 +303,26 @@ func (r reader) List(ctx context.Context, apiVersion, kind, namespace, selector 
 	controller.SeeObjects(r.values, found)
 	r.values.Found() // It reads them: a daemon lists as long as it runs.
 	return group, nil
+}
+
+// recordedRequest returns a request in the form that records keep. It must not reference the
+// controller, which would keep it in memory.
+func recordedRequest(n *hook.HandlerRequest) record.Request {
+	kept := *n
+	kept.Reader = nil
+	return record.Request{Handler: &kept}
+}
+
+func withWholeNumbers(response *hook.HandlerResponse) *hook.HandlerResponse {
+	whole := *response
+	whole.Patch, whole.Status = object.WholeNumbers(whole.Patch), object.WholeNumbers(whole.Status)
+	whole.Apply = slices.Clone(whole.Apply)
+	for i := range whole.Apply {
+		whole.Apply[i].Object = object.WholeNumbers(whole.Apply[i].Object)
+	}
+	return &whole
+}
+
+func logAttrs(n *hook.HandlerRequest, h *trigger.Handler) []any {
+	return []any{"handler", h.Name, "namespace", n.Namespace, "name", n.Name}
 }

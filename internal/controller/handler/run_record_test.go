@@ -238,7 +238,7 @@ func TestObjectStates(t *testing.T) {
 func TestObjectStateLocations(t *testing.T) {
 	sign := &hook.HandlerResponse{Apply: []hook.AppliedObject{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"sign"}}`)}}}
 	daemon := func(_ context.Context, _ *hook.HandlerRequest, existing trigger.Live) error {
-		_, err := existing.Write(sign)
+		_, err := existing.Respond(sign)
 		return err
 	}
 	for name, h := range map[string]func(*fakeHandler) trigger.Handler{

@@ -2,8 +2,11 @@ package handler
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -13,16 +16,20 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // writePending writes the pending responses of earlier runs, except those of handlers that are
 // about to be called for something newer.
 func (r *run) writePending(ctx context.Context) error {
 	if !r.StillExists() {
-		return r.dropPending()
+		return errGone
 	}
 	for _, o := range slices.Clone(r.memory.Responses) {
-		if o.Call.Reason != hook.ReasonEvent && r.pass.Due.Calls.Includes(o.Call.Handler) {
+		if o.Call.Reason != hook.ReasonEvent && r.pass.Due.CallsNow(o.Call.Handler) {
 			continue
 		}
 		if r.pass.DropOutdated(o) {
@@ -42,20 +49,31 @@ func (r *run) writePending(ctx context.Context) error {
 // handler only. Without a response it writes the remaining changes of the record, the condition and the finalizer.
 func (r *run) writeResponse(ctx context.Context, o *trigger.Response) error {
 	if !r.StillExists() {
-		return r.dropPending()
+		return errGone
 	}
 	done := o == nil || r.applyOwned(ctx, o)
 	r.pass.OwnedWritten(r.dependents.ownedDigest())
-	if !done || !r.mayWrite(o) {
+	// Failed writes and a record that is removed repeatedly wait, unless a handler just responded.
+	wait := trigger.Latest(r.memory.writeAttempt.Next, r.memory.stateRemovals.Next)
+	if o != nil {
+		wait = trigger.Latest(wait, o.Attempt.Next)
+	}
+	responded := o != nil && o.Fresh && o.Attempt.Count == 0
+	if !done || !responded && wait.After(r.Now()) && !r.pass.RetriesWrites() {
 		return r.refresh(ctx)
 	}
+	before := r.Stored
 	err := r.object.store(ctx, o)
 	switch {
 	case err == nil:
 		r.object.notePruned(o)
-		r.reportUnstored()
+		if large := r.pass.Unstored; len(large) > 0 {
+			r.SendOnce(hook.Event{Type: controller.Warning, Reason: trigger.ReasonPreviousStateNotStored,
+				Message: "the watched fields are too large for the record, so the previous state is unknown after a restart; " +
+					"watch fewer fields in " + strings.Join(large, ", ")})
+		}
 		r.memory.writeAttempt = trigger.Attempt{}
-		r.pass.Written(o)
+		r.pass.Written(o, before, r.object.sent)
 		if o != nil {
 			r.SendEvents(o.Response.Events)
 		}
@@ -77,7 +95,7 @@ func (r *run) writeFailed(o *trigger.Response, err error) {
 func (r *run) writeError(ctx context.Context, err error) error {
 	switch {
 	case apply.NotFound(err):
-		return r.dropPending()
+		return errGone
 	case errors.Is(err, controller.ErrConflict):
 		return controller.ErrConflict
 	case ctx.Err() != nil:
@@ -86,34 +104,11 @@ func (r *run) writeError(ctx context.Context, err error) error {
 	return failure.WithReason(controller.ReasonWriteFailed, err)
 }
 
-func (r *run) dropPending() error {
-	r.memory.Responses = nil
-	return errGone
-}
-
 func (r *run) refresh(ctx context.Context) error {
 	if r.object.stale || r.dependents.stale {
 		r.observe()
 	}
 	return ctx.Err()
-}
-
-// mayWrite reports whether to write the object now: failed writes and a record that is removed
-// repeatedly wait, unless a handler just responded.
-func (r *run) mayWrite(o *trigger.Response) bool {
-	wait := trigger.Latest(r.memory.writeAttempt.Next, r.memory.stateRemovals.Next)
-	if o != nil {
-		wait = trigger.Latest(wait, o.Attempt.Next)
-	}
-	return o != nil && o.Fresh && o.Attempt.Count == 0 || r.pass.RetriesWrites() || !wait.After(r.Now())
-}
-
-func (r *run) reportUnstored() {
-	if large := r.pass.Unstored; len(large) > 0 {
-		r.SendOnce(hook.Event{Type: controller.Warning, Reason: trigger.ReasonPreviousStateNotStored,
-			Message: "the watched fields are too large for the record, so the previous state is unknown after a restart; " +
-				"watch fewer fields in " + strings.Join(large, ", ")})
-	}
 }
 
 func (r *run) updateThrottle() {
@@ -148,22 +143,6 @@ func (r *run) retryPruned(ctx context.Context) error {
 	}
 	r.object.notePruned(nil)
 	return r.refresh(ctx)
-}
-
-// removalsResetAfter is how long a record must stay until earlier removals do not count any more.
-const removalsResetAfter = time.Minute
-
-// noteStateRemoval schedules the write of the record: at once, but later with each removal.
-func (m *memory) noteStateRemoval(now time.Time, random func() float64) {
-	losses := &m.stateRemovals
-	if now.Sub(losses.Since) > removalsResetAfter {
-		losses.Count = 0
-	}
-	losses.Since = now
-	if losses.Count > 0 {
-		losses.Next = now.Add(trigger.Backoff(losses.Count, trigger.FirstDelay, trigger.LongestDelay, random))
-	}
-	losses.Count++
 }
 
 // evictionRetryDelay is the delay after a refused eviction. A refusal is not a failure.
@@ -225,4 +204,269 @@ func (r *run) reportRefusedEviction(h *trigger.State, err error) {
 		r.SendEvent(hook.Event{Type: controller.Warning, Reason: trigger.ReasonEvictionRefused, Message: message})
 	}
 	r.memory.evictions[h] = wait
+}
+
+// store writes what a response changes in the status and in the object, with the record, the condition and the finalizer; nil
+// if only these remain. A detached write has none of them. Where the record is in the status, it comes after the change of
+// the object, else with it: it never claims what was not written.
+func (w *objectWriter) store(ctx context.Context, o *trigger.Response) error {
+	w.writing, w.sent = o, nil
+	defer func() { w.writing = nil }()
+	content, changes := w.contentPatch(o), o != nil && o.ChangesObject()
+	inStatus := w.pass != nil && w.program.Record.StatusKey != "" && w.program.Resource.Status && !w.pruned.Load()
+	if inStatus {
+		if err := w.patchObject(ctx, content, changes); err != nil {
+			return err
+		}
+		content = nil
+	}
+	if w.program.Resource.Status {
+		status, text := w.statusPatch(o), any(nil)
+		checkVersion := len(status) > 0
+		if inStatus {
+			status, text = w.addRecord(status, o)
+		}
+		if err := w.storeStatus(ctx, status, checkVersion); err != nil {
+			return err
+		}
+		if text != nil && w.Stored.Field(w.rules.Record.InStatus()...) == nil {
+			w.pruned.Store(true)
+			inStatus = false
+			w.Log.Warn("the schema prunes the field; handled state is stored in an annotation",
+				"object", w.Stored.Ref().String(), "field", "status."+lasthandled.StatusField)
+		}
+	}
+	if w.pass == nil {
+		return w.patchObject(ctx, content, changes)
+	}
+	metadata := w.metadataPatch(o, inStatus)
+	if len(metadata) > 0 {
+		content = object.CombinePatches(content, map[string]any{"metadata": metadata})
+	}
+	return w.patchObject(ctx, content, metadata["finalizers"] != nil || changes && !inStatus)
+}
+
+// addRecord adds the record to a patch of the status, if it differs, and returns it. Removing our finalizer as the last one
+// deletes the object, which needs no record then.
+func (w *objectWriter) addRecord(status map[string]any, o *trigger.Response) (patch map[string]any, text any) {
+	text, differs := w.recordText(o)
+	if !differs || w.Stored.Deleting() && len(w.Stored.Finalizers()) == 1 && !w.waitsForDaemon() && w.pass.Releases(o) {
+		return status, nil
+	}
+	_, records := lasthandled.Removal(w.Stored, w.program.PreviousRecords)
+	records = object.CombinePatches(records, map[string]any{w.program.Record.StatusKey: text})
+	return object.CombinePatches(status, map[string]any{lasthandled.StatusField: records}), text
+}
+
+// metadataPatch returns the changes of metadata beside those of a response: the finalizer, and the record or, once it is in
+// the status, the removal of those in annotations.
+func (w *objectWriter) metadataPatch(o *trigger.Response, inStatus bool) map[string]any {
+	metadata := map[string]any{}
+	text, differs := any(nil), len(w.rules.Record.ReadStatus(w.Stored)) > 0
+	if !inStatus {
+		text, differs = w.recordText(o)
+	}
+	if differs {
+		annotations, _ := lasthandled.Removal(w.Stored, w.program.PreviousRecords)
+		if text != nil || w.Stored.Field(w.rules.Record.InAnnotation()...) != nil {
+			annotations = object.CombinePatches(annotations, map[string]any{w.program.Record.Annotation: text})
+		}
+		if annotations != nil {
+			metadata["annotations"] = annotations
+		}
+	}
+	if remaining, differ := w.pass.RemainingFinalizers(o, w.waitsForDaemon()); differ {
+		metadata["finalizers"] = remaining
+	}
+	return metadata
+}
+
+// recordText returns the record to store; nil removes it. It leaves out what is still pending.
+func (w *objectWriter) recordText(o *trigger.Response) (text any, differs bool) {
+	_, applied := w.dependents.drifting()
+	now := w.pass.StateWith(o, applied)
+	if len(now) > 0 {
+		text = now.String()
+	}
+	return text, !maps.Equal(now, w.pass.Recorded)
+}
+
+// contentPatch returns what a response changes in the object; nil if nothing. It includes the status if that is no
+// subresource.
+func (w *objectWriter) contentPatch(o *trigger.Response) map[string]any {
+	var patch map[string]any
+	if o != nil && o.Response.Patch != nil {
+		patch = object.DecodeOrEmpty(o.Response.Patch)
+	}
+	if !w.program.Resource.Status {
+		if status := w.statusPatch(o); len(status) > 0 {
+			patch = object.CombinePatches(patch, map[string]any{apply.StatusPart: status})
+		}
+	}
+	if len(patch) == 0 {
+		return nil
+	}
+	if have := object.DecodeOrEmpty(w.Stored.JSON()); reflect.DeepEqual(have, object.MergePatch(have, patch)) {
+		return nil
+	}
+	return patch
+}
+
+func (w *objectWriter) statusPatch(o *trigger.Response) map[string]any {
+	var patch map[string]any
+	var conditions []hook.Condition
+	if o != nil {
+		if o.Response.Status != nil {
+			patch = object.DecodeOrEmpty(o.Response.Status)
+			delete(patch, lasthandled.StatusField) // A handler that replaces the status must not change the records.
+		}
+		if o.Response.Message != "" && w.program.Resource.Custom {
+			patch = object.CombinePatches(patch, map[string]any{"message": o.Response.Message})
+		}
+		conditions = slices.Clip(o.Response.Conditions)
+	}
+	if own, says := w.condition(); says {
+		conditions = append(conditions, own)
+	}
+	if len(conditions) == 0 {
+		return patch
+	}
+	list, given := patch["conditions"].([]any)
+	if !given {
+		list, _ = object.DecodeOrEmpty(w.Stored.Field(apply.StatusPart))["conditions"].([]any)
+	}
+	return object.CombinePatches(patch, map[string]any{
+		"conditions": plan.Conditions(list, conditions, w.Stored.Generation(), w.Now()),
+	})
+}
+
+// condition returns the condition for the status. It returns false if the status cannot have
+// conditions, by the schema, the object, or the responses, or if no handler has failed so far.
+func (w *objectWriter) condition() (now hook.Condition, says bool) {
+	if w.pass == nil {
+		return now, false
+	}
+	// Setpoint writes conditions only to custom resources.
+	var list []hook.Condition
+	field := w.Stored.Field("status", "conditions")
+	placed := field != nil && w.program.Resource.Custom && json.Unmarshal(field, &list) == nil
+	var previous hook.Condition
+	for _, c := range list {
+		if placed && c.Type == trigger.ConditionHandled {
+			previous = c
+		}
+	}
+	// Two programs that overwrote each other's condition would never stop. A conflict ends for both at once, so either may
+	// clear it.
+	signature := w.program.Name + ": "
+	owned := strings.HasPrefix(previous.Message, signature) || w.resolved && previous.Reason == trigger.ReasonConflicting
+	if !w.program.Conditions && !w.memory.conditions && !placed || previous.Status == "False" && !owned {
+		return now, false
+	}
+	now = hook.Condition{Type: trigger.ConditionHandled, Status: "True", Reason: trigger.ReasonHandled, Message: "no handler is failing"}
+	gaveUp := slices.ContainsFunc(w.memory.Handlers, func(h *trigger.State) bool { return h.Entry().Failed })
+	switch failed := w.memory.firstError(); {
+	case failed != nil:
+		now.Status, now.Reason, now.Message = "False", failed.Reason, signature+failed.Message
+	case w.memory.Throttle.IsActive():
+		now.Status, now.Reason, now.Message = "False", trigger.ReasonConflicting, signature+w.memory.Throttle.Message
+	case previous.Status != "False" || gaveUp:
+		// A handler may keep a condition of this type itself, with a reason of its own. Of one that gave up in an earlier
+		// process, only the condition has the error.
+		return now, false
+	}
+	return now, now != previous
+}
+
+func (w *objectWriter) storeStatus(ctx context.Context, patch map[string]any, checkVersion bool) error {
+	if len(patch) == 0 {
+		return nil
+	}
+	if have := object.DecodeOrEmpty(w.Stored.Field(apply.StatusPart)); reflect.DeepEqual(have, object.MergePatch(have, patch)) {
+		return nil
+	}
+	return w.sendPatch(ctx, apply.StatusPart, map[string]any{apply.StatusPart: patch}, checkVersion)
+}
+
+func (w *objectWriter) patchObject(ctx context.Context, patch map[string]any, checkVersion bool) error {
+	if len(patch) == 0 {
+		return nil
+	}
+	part := ""
+	if patch["metadata"] != nil && len(patch) == 1 {
+		part = "metadata"
+	}
+	return w.sendPatch(ctx, part, patch, checkVersion)
+}
+
+// sendPatch sends a patch of the object, or of a part of it. With checkVersion, the write fails
+// if another client has written the object.
+func (w *objectWriter) sendPatch(ctx context.Context, part string, patch map[string]any, checkVersion bool) error {
+	subresource, what := "", "patch"
+	if part == apply.StatusPart {
+		subresource, what = part, "store the status of"
+	}
+	body, err := encodePatch(w.Stored, patch, checkVersion)
+	if err != nil {
+		return err
+	}
+	began := w.Record.Now()
+	stored, err := w.writer.Patch(ctx, w.program.Resource, w.Stored, body, subresource)
+	w.Record.Wrote(began, w.program.Resource, record.Write{Verb: record.Patch, Part: part, Before: w.Stored, After: stored, Err: err})
+	if apply.Conflict(err) {
+		return controller.ErrConflict
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", what, w.Stored.Ref(), err)
+	}
+	w.sent = object.CombinePatches(w.sent, patch)
+	w.setStored(stored, patch)
+	return nil
+}
+
+// encodePatch returns a patch that is limited to this object, or to this version of it.
+func encodePatch(o *object.Object, patch map[string]any, checkVersion bool) ([]byte, error) {
+	precondition := map[string]any{"uid": o.UID()}
+	if checkVersion {
+		precondition["resourceVersion"] = o.ResourceVersion()
+	}
+	return json.Marshal(object.CombinePatches(patch, map[string]any{"metadata": precondition}))
+}
+
+func (w *objectWriter) setStored(stored *object.Object, patch map[string]any) {
+	w.ObserveWrite(w.program.Resource, stored)
+	w.Stored, w.written, w.stale = stored, true, true
+	if w.pass != nil {
+		w.pass.Wrote(stored, w.writing, patch)
+	}
+}
+
+// notePruned notes and reports the fields of the status that the API server did not store although responses have set
+// them. What another response sets or removes since is its matter.
+func (w *objectWriter) notePruned(o *trigger.Response) {
+	want := w.memory.prunedStatus
+	if o != nil && o.Response.Status != nil {
+		want = object.CombinePatches(want, object.DecodeOrEmpty(o.Response.Status))
+	}
+	if want == nil {
+		return
+	}
+	delete(want, lasthandled.StatusField)
+	missing, field := object.Missing(want, object.DecodeOrEmpty(w.Stored.Field(apply.StatusPart)))
+	w.memory.prunedStatus = missing
+	switch {
+	case missing == nil:
+		w.memory.prunedNext = time.Time{}
+	case w.memory.prunedNext.IsZero():
+		w.memory.prunedNext = w.Now().Add(controller.PrunedRetry)
+	}
+	w.ReportPruned(field)
+}
+
+// waitsForDaemon reports whether the object waits for a daemon to return. A deleted object
+// does not wait for a stuck one.
+func (w *objectWriter) waitsForDaemon() bool {
+	return slices.ContainsFunc(w.memory.daemons, func(d *daemonState) bool {
+		return d.running != nil && (!d.running.stuck || !w.Stored.Deleting())
+	})
 }

@@ -33,7 +33,7 @@ func newDeletedRate(t *testing.T, word string) *object.Object {
 }
 
 // summary returns the calls with their reasons, the new entries, and the next time.
-func (a due) summary() string {
+func (a decision) summary() string {
 	var parts []string
 	for _, c := range a.Calls {
 		word := c.Handler.Name + " " + strings.ToLower(string(c.Reason))
@@ -80,11 +80,12 @@ func TestPendingCalls(t *testing.T) {
 			m.Attempt = Attempt{reason: reason, digest: input, Count: 2, Since: noon.Add(-time.Minute), Next: noon.Add(wait)}
 		}
 	}
-	unwritten := func(seen, patch string) func(*State) {
-		return func(m *State) {
-			change := object.DecodeOrEmpty([]byte(patch))
-			m.Handled = newRate(t, seen)
-			m.unwritten = unwritten{change, basis{object: newRate(t, "a")}.with(m.Handler, change).Digest}
+	first := func(word string) func(*State) {
+		return func(m *State) { m.known, m.firstDigest = []seen{{digestOf(word), newRate(t, word)}}, digestOf(word) }
+	}
+	unwritten := func(patch string) func(*Pass) {
+		return func(p *Pass) {
+			p.Responses = []*Response{{Call: Call{Handler: p.Handlers[0]}, Response: &hook.HandlerResponse{Patch: []byte(patch)}}}
 		}
 	}
 	for name, c := range map[string]struct {
@@ -108,16 +109,16 @@ func TestPendingCalls(t *testing.T) {
 		"update, at first sight":           {handler: on(onUpdate), want: "h first"},
 		"update, dealt with":               {handler: on(onUpdate), entry: lasthandled.Entry{Digest: a}},
 		"update":                           {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, want: "h update"},
-		"update, from what is known":       {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: func(m *State) { m.Handled = newRate(t, "b") }, want: "h update from b"},
+		"update, from what is known":       {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: first("b"), want: "h update from b"},
 		"update, ceased to match":          {handler: on(onUpdate).with(func(h *Handler) { h.When = isA }), object: newRate(t, "b"), entry: lasthandled.Entry{Digest: a}},
 		"update, matches again, edited":    {handler: on(onUpdate).with(func(h *Handler) { h.When = isA }), entry: lasthandled.Entry{Digest: b}, want: "h update"},
-		"update, cares for changes":        {handler: on(onUpdate).with(func(h *Handler) { h.When = changed }), memory: func(m *State) { m.firstDigest, m.Handled = b, newRate(t, "b") }, want: "h update from b"},
-		"update, cares for changes, none":  {handler: on(onUpdate).with(func(h *Handler) { h.When = changed }), memory: func(m *State) { m.firstDigest, m.Handled = a, newRate(t, "a") }},
+		"update, cares for changes":        {handler: on(onUpdate).with(func(h *Handler) { h.When = changed }), memory: first("b"), want: "h update from b"},
+		"update, cares for changes, none":  {handler: on(onUpdate).with(func(h *Handler) { h.When = changed }), memory: first("a")},
 		"update, of another field":         {handler: on(onUpdate).with(func(h *Handler) { h.Fields = [][]string{{"spec", "other"}} }), entry: lasthandled.Entry{Digest: lasthandled.Digest(map[string]any{})}},
 		"update, as the server stored it":  {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: func(m *State) { m.serverDigest.recorded, m.serverDigest.actual = b, a }},
-		"update, not written yet":          {handler: on(onUpdate), entry: lasthandled.Entry{Digest: a}, memory: unwritten("a", `{"spec":{"word":"b"}}`)},
-		"update, written in part":          {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: unwritten("b", `{"spec":{"word":"a","other":1}}`)},
-		"update, edited, not written yet":  {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: unwritten("b", `{"spec":{"other":1}}`), want: "h update from b"},
+		"update, not written yet":          {handler: on(onUpdate), entry: lasthandled.Entry{Digest: a}, memory: first("a"), change: unwritten(`{"spec":{"word":"b"}}`)},
+		"update, written in part":          {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: first("b"), change: unwritten(`{"spec":{"word":"a","other":1}}`)},
+		"update, edited, not written yet":  {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: first("b"), change: unwritten(`{"spec":{"other":1}}`), want: "h update from b"},
 		"update, its response was dropped": {handler: on(onUpdate), entry: lasthandled.Entry{Digest: a, Dropped: true}, want: "h update"},
 		"create, its response was dropped": {handler: on(onCreate), entry: lasthandled.Entry{Digest: a, Dropped: true}, want: "h create"},
 		"update, failed a moment ago":      {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: failedOn(onUpdate, a, time.Second), want: "again in 1s"},
@@ -140,7 +141,7 @@ func TestPendingCalls(t *testing.T) {
 		"drift, in a later release":        {handler: on(onCreate, onDrift), entry: lasthandled.Entry{Digest: a}, want: "h first"},
 		"drift and update":                 {handler: on(onUpdate, onDrift), entry: lasthandled.Entry{Digest: b, OwnedDigest: "other"}, want: "h update"},
 		"drift, once more":                 {handler: on(onDrift), entry: lasthandled.Entry{Digest: a, OwnedDigest: "owned"}, memory: func(m *State) { m.Attempt = Attempt{reason: onDrift, digest: "owned", requeued: true} }, want: "h drift"},
-		"drift and an update of no matter": {handler: on(onUpdate, onDrift).with(func(h *Handler) { h.When = func(old, _ *object.Object) bool { return old == nil } }), entry: lasthandled.Entry{Digest: b, OwnedDigest: "other"}, memory: func(m *State) { m.Handled = newRate(t, "b") }, want: ""},
+		"drift and an update of no matter": {handler: on(onUpdate, onDrift).with(func(h *Handler) { h.When = func(old, _ *object.Object) bool { return old == nil } }), entry: lasthandled.Entry{Digest: b, OwnedDigest: "other"}, memory: first("b"), want: ""},
 		"event":                            {handler: on(hook.ReasonEvent)},
 		"delete":                           {handler: on(onDelete), object: newDeletedRate(t, "a"), want: "h delete"},
 		"delete, without finalizer":        {handler: on(onDelete), object: newDeletedRate(t, "a"), change: func(p *Pass) { p.Rules.Finalizer = "" }},
@@ -303,7 +304,7 @@ func TestRetryLimits(t *testing.T) {
 
 func TestBackoff(t *testing.T) {
 	for failures, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second, 9: 256 * time.Second, 10: 300 * time.Second, 1000: 300 * time.Second} {
-		if got := Backoff(failures, FirstDelay, LongestDelay, rand.Float64); got < want || got > want*5/4 {
+		if got := BackoffAfter(failures, FirstDelay, LongestDelay, rand.Float64); got < want || got > want*5/4 {
 			t.Errorf("after %d failures %s, want about %s", failures, got, want)
 		}
 	}

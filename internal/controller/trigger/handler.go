@@ -103,13 +103,13 @@ type Daemon func(ctx context.Context, n *hook.HandlerRequest, of Live) error
 
 // Live is the object of a running daemon.
 type Live interface {
-	// Changed receives when the object differs from what the daemon last saw, apart from the records of handlers.
-	Changed() <-chan struct{}
-	// Get returns the request for the current object, with what it owns.
-	Get() (*hook.HandlerRequest, error)
-	// Write writes a response to the current object and returns the stored object. It writes nothing, and fails, if the
+	// Updates receives when the object differs from what the daemon last saw, apart from the records of handlers.
+	Updates() <-chan struct{}
+	// Current returns the request for the current object, with what it owns.
+	Current() (*hook.HandlerRequest, error)
+	// Respond writes a response to the current object and returns the stored object. It writes nothing, and fails, if the
 	// response sets a field that changed since the daemon last saw the object.
-	Write(response *hook.HandlerResponse) (*hook.HandlerRequest, error)
+	Respond(response *hook.HandlerResponse) (*hook.HandlerRequest, error)
 }
 
 func (h *Handler) handles(reason hook.Reason) bool { return slices.Contains(h.On, reason) }
@@ -131,18 +131,6 @@ func (h *Handler) mayHold(reason hook.Reason, old, now *object.Object) bool {
 	return holds || err != nil
 }
 
-// mayHandle reports whether the handler may be called for an object, for any of its reasons.
-func (h *Handler) mayHandle(o *object.Object) bool {
-	reasons := slices.Clip(h.On)
-	if h.Daemon != nil {
-		reasons = append(reasons, hook.ReasonDaemon)
-	}
-	if h.isTimer() {
-		reasons = append(reasons, hook.ReasonTimer)
-	}
-	return slices.ContainsFunc(reasons, func(reason hook.Reason) bool { return h.mayHold(reason, nil, o) })
-}
-
 func (h *Handler) isTimer() bool { return h.Every > 0 || h.Schedule != nil }
 
 // mayBeCalled reports whether the handler would be called for an object that it has not seen before. An expression
@@ -152,7 +140,6 @@ func (h *Handler) mayBeCalled(reason hook.Reason, o *object.Object) bool {
 	return holds && err == nil
 }
 
-// lastReason is the reason for which a deletion waits for the handler.
 func (h *Handler) lastReason() hook.Reason {
 	if h.Daemon != nil {
 		return hook.ReasonDaemon
@@ -163,14 +150,6 @@ func (h *Handler) lastReason() hook.Reason {
 // changeReasons are the reasons that depend on an entry. If several apply, the handler is
 // called for the first. A handler with one of them gets an entry at first sight.
 var changeReasons = [...]hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonResume, hook.ReasonDrift}
-
-// firstReason is the first of the handler's reasons that depend on what it has seen.
-func (h *Handler) firstReason() hook.Reason {
-	if i := slices.IndexFunc(changeReasons[:], h.handles); i >= 0 {
-		return changeReasons[i]
-	}
-	return hook.ReasonUpdate
-}
 
 // NeedsFinalizer reports whether a deletion waits for the handler.
 func (h *Handler) NeedsFinalizer() bool {
@@ -199,7 +178,6 @@ func ParseField(text string) ([]string, error) {
 	return path, nil
 }
 
-// isSystemField reports whether the API server maintains a field.
 func isSystemField(path []string) bool {
 	switch path[0] {
 	case "apiVersion", "kind":
@@ -328,19 +306,6 @@ func changes(old, now map[string]any) []hook.FieldChange {
 	return lists.Map(object.Changes(old, now), func(change object.FieldChange) hook.FieldChange { return hook.FieldChange(change) })
 }
 
-// removeOwnCondition removes the condition that Setpoint itself sets.
-func removeOwnCondition(whole map[string]any) {
-	status, _ := whole["status"].(map[string]any)
-	conditions, isList := status["conditions"].([]any)
-	if !isList {
-		return
-	}
-	status["conditions"] = slices.DeleteFunc(conditions, func(one any) bool {
-		condition, _ := one.(map[string]any)
-		return condition["type"] == ConditionHandled
-	})
-}
-
 // countedDigest returns a digest of the fields that the generation of a custom resource counts.
 func countedDigest(o *object.Object) string {
 	whole := object.DecodeOrEmpty(o.JSON())
@@ -354,10 +319,46 @@ func countedDigest(o *object.Object) string {
 const deploymentRevision = "deployment.kubernetes.io/revision"
 
 func ownedObjectDigest(o *object.Object) string {
-	whole := watchableFields(o)
-	metadata, _ := whole["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	delete(annotations, deploymentRevision)
-	removeBookkeeping(whole)
-	return o.Ref().String() + " " + lasthandled.Digest(whole)
+	return o.Ref().String() + " " + lasthandled.Digest(watchableFields(o, deploymentRevision))
 }
+
+// Reasons of events on handled objects, and of the condition Handled.
+const (
+	// ReasonHandled goes with status True.
+	ReasonHandled = "Handled"
+	// ReasonHandlerFailed: a handler failed; Setpoint retries. What to do: see the error in the message, and the log
+	// of the process.
+	ReasonHandlerFailed = "HandlerFailed"
+	// ReasonExpressionFailed: the expression in when of a handler failed, so it is not known whether the handler
+	// handles the object. Setpoint evaluates it again when the object changes. What to do: correct the expression,
+	// such as with has() for a field that may be missing.
+	ReasonExpressionFailed = "ExpressionFailed"
+	// ReasonGaveUp: the retries of a handler are exhausted, or its error is permanent. Setpoint calls it again when a
+	// watched field changes. What to do: mend what the error says, then `setpoint reconcile` the object or change a
+	// watched field.
+	ReasonGaveUp = "HandlerGaveUp"
+	// ReasonInvalidResponse: the response of a handler is invalid or not permitted; the message has the field path.
+	// What to do: correct the response at that path. Nothing of it was applied.
+	ReasonInvalidResponse = "InvalidResponse"
+	// ReasonConflicting: the object changes more than once a second for long, so Setpoint throttles its handlers. The
+	// message names the handler and the fields. What to do: do not watch fields that the handlers, or another client,
+	// change all the time.
+	ReasonConflicting = "Conflicting"
+	// ReasonPreviousStateNotStored: the watched fields of a handler are too large for the record, so the previous
+	// state is unknown after a restart. What to do: nothing, unless the handler needs the previous state: then watch
+	// fewer fields.
+	ReasonPreviousStateNotStored = "PreviousStateNotStored"
+	// ReasonEvictionRefused: a PodDisruptionBudget has refused an eviction for ten seconds; Setpoint retries. What to
+	// do: wait for the pods of the budget to be ready, or change the budget.
+	ReasonEvictionRefused = "EvictionRefused"
+	// ReasonDaemonStuck: a daemon did not return within its stop timeout. What to do: make the daemon return when its
+	// context is canceled, or in Python when stopped is set.
+	ReasonDaemonStuck = "DaemonStuck"
+	// ReasonConflictResolved: the object has not changed for a minute, and Setpoint no longer throttles its handlers.
+	// What to do: nothing.
+	ReasonConflictResolved = "ConflictResolved"
+)
+
+// ConditionHandled is True when all handlers of an object have succeeded. Setpoint sets it
+// only if the status has conditions.
+const ConditionHandled = "Handled"

@@ -58,13 +58,13 @@ func TestOwnedDigest(t *testing.T) {
 	a := parse(t, `{"kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"1"}}`)
 	b := parse(t, `{"kind":"ConfigMap","metadata":{"name":"b"},"data":{"x":"1"}}`)
 	changed := parse(t, `{"kind":"ConfigMap","metadata":{"name":"b"},"data":{"x":"2"}}`)
-	var once, twice, other digestCache
-	first := once.Owned([]*object.Object{a, b})
-	twice.Owned([]*object.Object{a})
-	if again := twice.Owned([]*object.Object{b, a}); again != first {
+	var once, twice, other Pass
+	first := once.DigestOwned([]*object.Object{a, b})
+	twice.DigestOwned([]*object.Object{a})
+	if again := twice.DigestOwned([]*object.Object{b, a}); again != first {
 		t.Errorf("got %s and %s", first, again)
 	}
-	if now := twice.Owned([]*object.Object{a, changed}); now == first || now != other.Owned([]*object.Object{changed, a}) {
+	if now := twice.DigestOwned([]*object.Object{a, changed}); now == first || now != other.DigestOwned([]*object.Object{changed, a}) {
 		t.Errorf("a change: got %s", now)
 	}
 }
@@ -86,9 +86,9 @@ func TestAfterResponse(t *testing.T) {
 		"a status, it is a field": {[][]string{{"spec"}, {"status", "s"}}, status, true},
 	} {
 		h := &State{Handler: &Handler{Fields: c.fields}}
-		before := basis{lasthandled.Digest(h.WatchedFields(o)), o}
-		after := before.with(h.Handler, patchOf(h, &Response{Call: Call{Handler: h}, Response: c.response}))
-		if events := after.Digest != before.Digest; events != c.news {
+		before := seen{lasthandled.Digest(h.WatchedFields(o)), o}
+		after := h.patched(before, patchOf(h, &Response{Call: Call{Handler: h}, Response: c.response}))
+		if events := after.digest != before.digest; events != c.news {
 			t.Errorf("%s: news %v", name, events)
 		}
 	}

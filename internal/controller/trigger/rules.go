@@ -57,7 +57,16 @@ func (r *Rules) Selects(o *object.Object) bool { return r.Matches == nil || r.Ma
 // handlesObject reports whether a handler may be called for an object. The finalizer of a previous
 // controller on another object may be that of a controller that still runs.
 func (r *Rules) handlesObject(o *object.Object) bool {
-	return r.Selects(o) && slices.ContainsFunc(r.Handlers, func(h Handler) bool { return h.mayHandle(o) })
+	return r.Selects(o) && slices.ContainsFunc(r.Handlers, func(h Handler) bool {
+		reasons := slices.Clip(h.On)
+		if h.Daemon != nil {
+			reasons = append(reasons, hook.ReasonDaemon)
+		}
+		if h.isTimer() {
+			reasons = append(reasons, hook.ReasonTimer)
+		}
+		return slices.ContainsFunc(reasons, func(reason hook.Reason) bool { return h.mayHold(reason, nil, o) })
+	})
 }
 
 // HasFinalizer reports whether an object has the program's finalizer. In a deletion, a finalizer of a
@@ -65,13 +74,6 @@ func (r *Rules) handlesObject(o *object.Object) bool {
 func (r *Rules) HasFinalizer(o *object.Object) bool {
 	return o.HasFinalizer(r.Finalizer) ||
 		o.Deleting() && r.handlesObject(o) && slices.ContainsFunc(r.ReplacedFinalizers, o.HasFinalizer)
-}
-
-// mayNeedFinalizer reports whether a deletion of this object waits for a handler.
-func (r *Rules) mayNeedFinalizer(o *object.Object) bool {
-	return r.Selects(o) && slices.ContainsFunc(r.Handlers, func(h Handler) bool {
-		return h.NeedsFinalizer() && h.mayHold(h.lastReason(), nil, o)
-	})
 }
 
 // WithoutOwnFinalizers returns the finalizers of an object except that of the program and, if it
@@ -104,33 +106,25 @@ func (r *Rules) HasHandled(recorded lasthandled.Record, o *object.Object) bool {
 // countsEdits reports whether the generation of an object counts the changes of fields that a handler watches: those of
 // a custom resource outside of metadata and status. Kinds of Kubernetes count others as well.
 func (r *Rules) countsEdits(h *Handler, o *object.Object) bool {
-	if !r.Resource.Custom || !r.Resource.Status || o.Generation() == 0 {
-		return false
-	}
 	isCounted := func(path []string) bool { return path[0] != "metadata" && path[0] != "status" }
-	return len(h.Fields) == 0 || slices.ContainsFunc(h.Fields, isCounted)
+	return r.Resource.Custom && r.Resource.Status && o.Generation() != 0 &&
+		(len(h.Fields) == 0 || slices.ContainsFunc(h.Fields, isCounted))
 }
 
 // isEditUndone reports whether an object has been edited since the edition, and all that was edited is again as it
 // was. If other fields have changed as well, it is not known whether watched ones have: then they count as unchanged,
 // or each start would repeat the calls of all handlers that watch some fields.
 func (r *Rules) isEditUndone(h *Handler, since lasthandled.Edition, o *object.Object) bool {
-	if since.Generation == 0 || !r.countsEdits(h, o) || o.Generation() <= since.Generation {
-		return false
-	}
-	return len(h.Fields) == 0 || since.Counted == countedDigest(o)
+	edited := since.Generation != 0 && r.countsEdits(h, o) && o.Generation() > since.Generation
+	return edited && (len(h.Fields) == 0 || since.Counted == countedDigest(o))
 }
 
-// newHandlers returns the handlers of an object, as its record left them.
 func (r *Rules) newHandlers(recorded lasthandled.Record, o *object.Object) []*State {
 	handlers := make([]*State, len(r.Handlers))
 	for i := range r.Handlers {
 		m := &State{Handler: &r.Handlers[i]}
 		e := recorded[m.Name]
 		m.Resumed, m.editUndone = e.Digest == "", r.isEditUndone(m.Handler, e.Edition, o)
-		if m.Conditional {
-			m.applicability = &applicability{}
-		}
 		if e.Attempts > 0 {
 			m.Attempt.Count, m.Attempt.delays, m.Attempt.Since = e.Attempts, e.Attempts, time.Unix(e.Since, 0)
 		}
@@ -183,14 +177,6 @@ func (r *Rules) watchedDigests(o *object.Object) []string {
 	return digests
 }
 
-// differsOnlyInStatus reports whether no watched field can have changed: the API server counts generations and the
-// generation is the same. A dry run may change an object without a new generation.
-func (r *Rules) differsOnlyInStatus(previous, o *object.Object) bool {
-	counts := r.Resource.Custom && r.Resource.Status && o.Generation() > 0 && previous.Version() < o.Version()
-	return counts && previous.UID() == o.UID() && previous.IntentDigest() == o.IntentDigest() &&
-		!slices.ContainsFunc(r.Handlers, func(h Handler) bool { return h.WatchesStatus() })
-}
-
 // stateDigest returns the digest of an object without what Setpoint itself and every write change.
 func (r *Rules) stateDigest(o *object.Object) string {
 	whole := object.DecodeOrEmpty(o.JSON())
@@ -198,12 +184,17 @@ func (r *Rules) stateDigest(o *object.Object) string {
 	for _, name := range []string{"resourceVersion", "generation", "managedFields"} {
 		delete(metadata, name)
 	}
+	delete(metadata, "finalizers")
 	if others := r.WithoutOwnFinalizers(o); len(others) > 0 {
 		metadata["finalizers"] = others
-	} else {
-		delete(metadata, "finalizers")
 	}
 	removeBookkeeping(whole)
-	removeOwnCondition(whole)
+	status, _ := whole["status"].(map[string]any)
+	if conditions, isList := status["conditions"].([]any); isList {
+		status["conditions"] = slices.DeleteFunc(conditions, func(one any) bool {
+			condition, _ := one.(map[string]any)
+			return condition["type"] == ConditionHandled
+		})
+	}
 	return lasthandled.Digest(whole)
 }

@@ -2,11 +2,11 @@ package trigger
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/lists"
@@ -29,32 +29,64 @@ type States struct {
 	ownVersions []uint64
 }
 
+// throttle slows down one flapping object.
+type throttle struct {
+	// spent is the used part of the burst at the last run.
+	spent   float64
+	lastRun time.Time
+	// runs counts the runs since the throttle became active; 0 if inactive.
+	runs int
+	// until is when handlers are called for changes again.
+	until time.Time
+	// Message describes the conflict.
+	Message string
+}
+
+func (s *States) pendingOf(h *State) []*Response {
+	return lists.Filter(s.Responses, func(o *Response) bool { return o.Call.Handler == h })
+}
+
+// HasPending reports whether a handler has a pending response other than the given one.
+func (s *States) HasPending(h *State, but *Response) bool {
+	return slices.ContainsFunc(s.pendingOf(h), func(o *Response) bool { return o != but })
+}
+
+// RemovePending removes a response that needs no further write.
+func (s *States) RemovePending(done *Response) {
+	s.Responses = slices.DeleteFunc(s.Responses, func(o *Response) bool { return o == done })
+}
+
+// seenBy returns what a handler has seen, and what it goes back to if a pending response is dropped.
+func (s *States) seenBy(h *State) []*Progress {
+	before := lists.Map(s.pendingOf(h), func(o *Response) *Progress { return &o.progressBefore })
+	return append(before, &h.Progress)
+}
+
 // State is a handler of one object, with what the controller remembers of it.
 type State struct {
 	*Handler
 	Progress
-	// applicability is nil unless the handler is conditional.
-	*applicability
+	applicability
 
+	// storedEntry is the entry that was last seen on the object.
+	storedEntry lasthandled.Entry
+	// known are the states of the watched fields to which entries refer, as far as their objects are known.
+	known []seen
 	// watched is the digest of the watched fields, WatchedSince since when it is the same.
 	watched      string
 	WatchedSince time.Time
-	// matchedSince is when a handler that counts from then was first applicable.
-	matchedSince time.Time
-	// unwritten is what pending responses change in the object, and the digest of the watched fields after that.
-	unwritten unwritten
-	// Events are those that the handler has not seen.
-	Events []Event
 	// serverDigest handles changes by the API server on write: recorded is the digest in the record, actual that of the
 	// stored object.
 	serverDigest struct{ recorded, actual string }
+	// unstored is the digest of a handled state that was too large for the record.
+	unstored string
+	// matchedSince is when a handler that counts from then was first applicable.
+	matchedSince time.Time
+	// Events are those that the handler has not seen.
+	Events []Event
 	// Failed is the latest error of the handler; nil after a success. With expressionFailed, it is that of its Expression.
 	Failed           *Failure
 	expressionFailed bool
-	// storedEntry is the entry that was last seen on the object.
-	storedEntry lasthandled.Entry
-	// unstored is the digest of a handled state that was too large for the record.
-	unstored string
 }
 
 // Failure is the error of a handler. Refused are the locations of refused writes, which the message may quote.
@@ -66,8 +98,8 @@ type Failure struct {
 
 // Progress is the part of state that a call changes.
 type Progress struct {
-	// Handled is the object as the handler last handled it; nil if unknown.
-	Handled *object.Object
+	// pendingEntry is the entry that is not stored yet.
+	pendingEntry *lasthandled.Entry
 	// firstDigest is that of the watched fields at first sight. It replaces the entry of a handler that matches changes only.
 	firstDigest string
 	// Attempt counts the failures of the current call.
@@ -81,10 +113,6 @@ type Progress struct {
 	// relatedChanged means that a related object has changed since the last settled call, and relatedUnseen that no call
 	// has been made since.
 	relatedChanged, relatedUnseen bool
-	// pendingEntry is the entry that is not stored yet.
-	pendingEntry *lasthandled.Entry
-	// progressObject is the object of the basis of the progress; nil if unknown.
-	progressObject *object.Object
 }
 
 // applicability is what a conditional handler said about one state of the object. Another process asks again.
@@ -101,12 +129,7 @@ type applicability struct {
 }
 
 // Entry returns the entry of the handler, stored or not yet.
-func (m *State) Entry() lasthandled.Entry {
-	if m.pendingEntry != nil {
-		return *m.pendingEntry
-	}
-	return m.storedEntry
-}
+func (m *State) Entry() lasthandled.Entry { return *cmp.Or(m.pendingEntry, &m.storedEntry) }
 
 // setEntry makes an entry pending, unless it is known already or says nothing.
 func (m *State) setEntry(e lasthandled.Entry) {
@@ -115,99 +138,57 @@ func (m *State) setEntry(e lasthandled.Entry) {
 	}
 }
 
-// seenBy returns what a handler has seen, and what it goes back to if a pending response is dropped.
-func (s *States) seenBy(h *State) []*Progress {
-	before := lists.Map(s.pendingOf(h), func(o *Response) *Progress { return &o.progressBefore })
-	return append(before, &h.Progress)
-}
-
-func (s *States) pendingOf(h *State) []*Response {
-	return lists.Filter(s.Responses, func(o *Response) bool { return o.Call.Handler == h })
-}
-
 // Succeed ends the attempt and forgets its error.
 func (m *State) Succeed() { m.Attempt, m.Failed = Attempt{}, nil }
 
 // FailDaemon counts a failure of the handler's daemon, and reports whether it is not to be started again.
 func (m *State) FailDaemon(err error, now time.Time, random func() float64) (gaveUp bool) {
-	m.Attempt.retry(now, func(failures int) time.Duration { return m.Delay(err, failures, random) })
+	m.Attempt.retry(m.Handler, err, now, random)
 	if gaveUp = hook.IsTerminal(err) || m.exhausted(m.Attempt); gaveUp {
 		m.Attempt = Attempt{}
 	}
 	return gaveUp
 }
 
-// unwritten is a change that is not stored yet: its patch, nil for none, and the digest of the watched fields after it.
-type unwritten struct {
-	patch   map[string]any
-	watched string
+// seen is a state of the fields that a handler watches. After a restart, the object is nil unless it is still in this
+// state.
+type seen struct {
+	digest string
+	object *object.Object
 }
 
-// basisOf returns the basis of a call: the object that it has, unless there is progress and another client
-// has changed the object since. Events come between the calls with progress.
-func (m *State) basisOf(c Call) (b basis, outdated bool) {
-	e := m.Entry()
-	previous := basis{e.ProgressDigest(), m.progressObject}
-	if (e.HasProgress(c.Reason) || c.Reason == hook.ReasonEvent && e.Progress != "") && !m.isAt(previous) {
-		return previous, true
+func (m *State) at(digest string) seen {
+	if i := slices.IndexFunc(m.known, func(s seen) bool { return s.digest == digest }); i >= 0 {
+		return m.known[i]
 	}
-	return basis{c.watched, c.Object}, false
+	return seen{digest: digest}
 }
 
-// isAt reports whether the watched fields are as a handler has seen them, or will be once its responses are written,
-// of which a part may be.
-func (m *State) isAt(seen basis) bool {
-	return m.isStoredAs(seen.Digest) ||
-		m.unwritten.patch != nil && seen.with(m.Handler, m.unwritten.patch).Digest == m.unwritten.watched
+func (m *State) remember(s seen) {
+	if s.object != nil && s.digest != "" {
+		m.known = append(slices.DeleteFunc(m.known, func(known seen) bool { return known.digest == s.digest }), s)
+	}
+}
+
+// patched returns the state that a change by the handler itself makes of another one; the same if its object is unknown.
+func (m *State) patched(s seen, patch map[string]any) seen {
+	if s.object == nil || patch == nil {
+		return s
+	}
+	changed, err := object.Encode(object.MergePatch(object.DecodeOrEmpty(s.object.JSON()), patch))
+	if err != nil {
+		return s // The server will report it.
+	}
+	return seen{lasthandled.Digest(m.WatchedFields(changed)), changed}
+}
+
+func (m *State) handled() seen {
+	return m.at(cmp.Or(lasthandled.CutDeletion(m.Entry().Digest), m.firstDigest))
 }
 
 // isStoredAs reports whether the watched fields have a digest of the entry, also as the server stored them.
 func (m *State) isStoredAs(recorded string) bool {
 	return recorded == m.watched || m.serverDigest.recorded == recorded && m.serverDigest.actual == m.watched
-}
-
-// setProgress records what a response returned as progress; nil for none. It belongs to the state that the handler has seen
-// in all of its calls.
-func (m *State) setProgress(e *lasthandled.Entry, c Call, seen basis, progress json.RawMessage) {
-	e.SetProgress(progress, c.Reason, seen.Digest)
-	if e.Progress != "" {
-		m.progressObject = seen.object
-	}
-}
-
-// observe updates since when the watched fields are unchanged, and replaces a previous object that equals the current one.
-func (m *State) observe(watched string, o *object.Object, now time.Time) {
-	if m.watched != watched {
-		m.watched, m.WatchedSince = watched, now
-	}
-	e := m.Entry()
-	if e.Progress != "" && m.isStoredAs(e.ProgressDigest()) {
-		m.progressObject = o
-	}
-	changesOnly := (m.When != nil || m.Expression != nil) && m.handles(hook.ReasonUpdate) && !m.handles(hook.ReasonCreate)
-	switch seen := e.Digest; {
-	case seen != "" && m.isStoredAs(seen):
-		m.Handled = o
-	case seen == "" && m.firstDigest == "" && changesOnly:
-		m.firstDigest, m.Handled = watched, o
-	}
-}
-
-// HasPending reports whether a handler has a pending response other than the given one.
-func (s *States) HasPending(h *State, but *Response) bool {
-	return slices.ContainsFunc(s.pendingOf(h), func(o *Response) bool { return o != but })
-}
-
-// hasUnwritten reports whether a handler has a pending response to something else than an event or a timer.
-func (s *States) hasUnwritten(h *State) bool {
-	return slices.ContainsFunc(s.pendingOf(h), func(o *Response) bool {
-		return o.Call.Reason != hook.ReasonEvent && o.Call.Reason != hook.ReasonTimer
-	})
-}
-
-// RemovePending removes a response that needs no further write.
-func (s *States) RemovePending(done *Response) {
-	s.Responses = slices.DeleteFunc(s.Responses, func(o *Response) bool { return o == done })
 }
 
 // Response is a response that is not completely written yet.
@@ -277,47 +258,85 @@ func patchOf(h *State, responses ...*Response) (patch map[string]any) {
 	return patch
 }
 
-// basis is a state that a handler has seen. Calls with progress count from that of the first of them: once the handler
-// is done, it is recorded, and not what other clients have changed meanwhile, which the steps before have not seen.
-type basis struct {
+// Call is one call of a handler for one reason.
+type Call struct {
+	Handler  *State
+	Reason   hook.Reason
+	Previous *object.Object
+	Object   *object.Object
+	// watched is the digest of the watched fields of the object.
+	watched string
+	// Digest identifies the input: the digest of the watched fields, or of the owned objects.
 	Digest string
-	// object is nil after a restart, unless the object is still in this state.
-	object *object.Object
+	// Attempt counts the failed calls before, the first of which was at firstAttempt.
+	Attempt      int
+	FirstAttempt time.Time
+	// Event is the change of a hook.ReasonEvent call, scheduledAt the time of a timer call.
+	Event       Event
+	scheduledAt time.Time
+	// Repeated means that the handler was called for the same input before.
+	Repeated bool
 }
 
-// with returns the basis with what the handler itself changes; the same if the object is unknown.
-func (b basis) with(h *Handler, patch map[string]any) basis {
-	if b.object == nil || patch == nil {
-		return b
+// isChange reports whether a call is the first one for a change.
+func (c *Call) isChange() bool {
+	ofChange := []hook.Reason{
+		hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDrift, hook.ReasonRelated, hook.ReasonEvent, hook.ReasonMatch,
 	}
-	changed, err := object.Encode(object.MergePatch(object.DecodeOrEmpty(b.object.JSON()), patch))
-	if err != nil {
-		return b // The server will report it.
-	}
-	return basis{lasthandled.Digest(h.WatchedFields(changed)), changed}
+	return !c.Repeated && slices.Contains(ofChange, c.Reason)
 }
 
-// FailureReason returns the reason of a handler's failure.
-func FailureReason(err error) string {
-	if hook.IsMalformed(err) {
-		return ReasonInvalidResponse
+// MaxEvents bounds the buffered events of one object. Further events are merged.
+const MaxEvents = 16
+
+// Event is a change of an object with its type.
+type Event struct {
+	cache.Event
+
+	Kind hook.EventType
+}
+
+// NewEvent returns an event of a watch. A new list after an interrupted watch yields the differences
+// only, so an unknown object has been added.
+func NewEvent(e cache.Event) Event {
+	switch {
+	case e.New == nil:
+		return Event{e, hook.EventDeleted}
+	case e.Old == nil:
+		return Event{e, hook.EventAdded}
 	}
-	return ReasonHandlerFailed
+	return Event{e, hook.EventModified}
+}
+
+// AppendEvent adds an event, once. Above the limit it merges the last two, but no deletion.
+func AppendEvent(list []Event, e Event) []Event {
+	if len(list) == 0 || e.New == nil {
+		return append(list, e)
+	}
+	last := &list[len(list)-1]
+	switch {
+	case last.New == e.New:
+	case len(list) >= MaxEvents && last.New != nil:
+		last.New = e.New
+	default:
+		return append(list, e)
+	}
+	return list
 }
 
 // Attempt counts the failures of one operation.
 type Attempt struct {
+	// Count is the number of failures, Since the time of the first, and Next that of the next call.
+	Count       int
+	Since, Next time.Time
+
 	reason hook.Reason
 	// digest identifies the latest input: another one is called for at once. It is that after the response, and
-	// digestBefore that of the call, until the response is written.
+	// digestBefore that of the call, until the response is written. delays is the number of failures of this input.
 	digest, digestBefore string
-	// Count is the number of failures, Since the time of the first. A call before due, which an edit brings forward, is no
-	// retry: if it fails, it does not count.
-	Count      int
-	Since, due time.Time
-	// Next is the time of the next call, and delays the number of failures of this input.
-	Next   time.Time
-	delays int
+	delays               int
+	// A call before due, which an edit brings forward, is no retry: if it fails, it does not count.
+	due time.Time
 	// requeued means that the handler did not fail but requested another call: at Next, or when the digest of the whole
 	// object differs from that after the run. immediateRequeues is how often in a row it requested one at once.
 	requeued          bool
@@ -333,34 +352,20 @@ func (a *Attempt) hasInput(c Call) bool {
 	return a.isFor(c) && (a.reason == "" || a.digest == c.Digest || a.digestBefore == c.Digest)
 }
 
-// add adds a failure and reports whether it counts.
-func (a *Attempt) add(c Call, now time.Time) (counts bool) {
-	if !a.hasInput(c) {
-		a.delays = 0
-	}
-	a.delays++
-	if now.Before(a.due) {
-		return false
-	}
+func (a *Attempt) count(now time.Time) {
 	if a.Count == 0 {
 		a.Since = now
 	}
 	a.Count++
-	return true
 }
 
 // Failed counts a failed write and sets the time of the retry.
-func (a *Attempt) Failed(now time.Time, random func() float64) {
-	a.retry(now, func(failures int) time.Duration { return Backoff(failures, FirstDelay, LongestDelay, random) })
-}
+func (a *Attempt) Failed(now time.Time, random func() float64) { a.retry(&Handler{}, nil, now, random) }
 
 // retry counts a failure and sets the time of the retry, which is later with each failure.
-func (a *Attempt) retry(now time.Time, delay func(failures int) time.Duration) {
-	if a.Count == 0 {
-		a.Since = now
-	}
-	a.Count++
-	a.Next = now.Add(delay(a.Count))
+func (a *Attempt) retry(h *Handler, err error, now time.Time, random func() float64) {
+	a.count(now)
+	a.Next = now.Add(h.Delay(err, a.Count, random))
 }
 
 // The first and the maximum delay between attempts, unless a handler sets its own. UnreachableDelay replaces LongestDelay
@@ -374,13 +379,29 @@ const (
 // jitter is the maximum random extension of a delay, so that objects that failed together do not retry together.
 const jitter = 0.25
 
-// Backoff returns the delay after one or more failures in a row. Random returns random numbers in [0,1).
-func Backoff(failures int, first, longest time.Duration, random func() float64) time.Duration {
+// BackoffAfter returns the delay after one or more failures in a row. Random returns random numbers in [0,1).
+func BackoffAfter(failures int, first, longest time.Duration, random func() float64) time.Duration {
 	delay := longest
 	if doublings := failures - 1; doublings < 32 && first<<doublings < longest {
 		delay = first << doublings
 	}
 	return delay + time.Duration(jitter*random()*float64(delay))
+}
+
+// Delay returns how long a handler waits after a failure.
+func (h *Handler) Delay(err error, failures int, random func() float64) time.Duration {
+	if requested, _ := hook.RetryDelay(err); requested > 0 {
+		return requested
+	}
+	first, longest := cmp.Or(h.Backoff, FirstDelay), cmp.Or(h.MaxBackoff, LongestDelay)
+	if hook.IsUnconnected(err) && longest == LongestDelay {
+		longest = UnreachableDelay
+	}
+	return BackoffAfter(failures, first, max(first, longest), random)
+}
+
+func (h *Handler) exhausted(a Attempt) bool {
+	return h.Retries < 0 || h.Retries > 0 && a.Count > h.Retries || h.RetryTimeout > 0 && a.Next.Sub(a.Since) > h.RetryTimeout
 }
 
 // Latest returns the latest time.
@@ -394,20 +415,4 @@ func Earliest(times ...time.Time) (first time.Time) {
 		}
 	}
 	return first
-}
-
-// Delay returns how long a handler waits after a failure.
-func (h *Handler) Delay(err error, failures int, random func() float64) time.Duration {
-	if requested, _ := hook.RetryDelay(err); requested > 0 {
-		return requested
-	}
-	first, longest := cmp.Or(h.Backoff, FirstDelay), cmp.Or(h.MaxBackoff, LongestDelay)
-	if hook.IsUnconnected(err) && longest == LongestDelay {
-		longest = UnreachableDelay
-	}
-	return Backoff(failures, first, max(first, longest), random)
-}
-
-func (h *Handler) exhausted(a Attempt) bool {
-	return h.Retries < 0 || h.Retries > 0 && a.Count > h.Retries || h.RetryTimeout > 0 && a.Next.Sub(a.Since) > h.RetryTimeout
 }

@@ -29,37 +29,7 @@ const (
 	resetAfter = time.Minute
 )
 
-// throttle slows down one flapping object.
-type throttle struct {
-	// spent is the used part of the burst at the last run.
-	spent   float64
-	lastRun time.Time
-	// runs counts the runs since the throttle became active; 0 if inactive.
-	runs int
-	// until is when handlers are called for changes again.
-	until time.Time
-	// Message describes the conflict.
-	Message string
-}
-
-// add records a run because of changes and reports whether the throttle becomes active.
-func (t *throttle) add(now time.Time, cost float64, random func() float64) (starts bool) {
-	if !t.lastRun.IsZero() {
-		t.spent = max(0, t.spent-now.Sub(t.lastRun).Seconds()/Refill.Seconds())
-	}
-	t.spent += cost
-	t.lastRun = now
-	if t.runs == 0 && t.spent <= Burst {
-		return false
-	}
-	t.runs++
-	t.until = now.Add(Backoff(t.runs, FirstDelay, maxInterval, random))
-	return t.runs == 1
-}
-
 func (t *throttle) IsActive() bool { return t.runs > 0 }
-
-func (t *throttle) blocks(now time.Time) bool { return t.IsActive() && t.until.After(now) }
 
 // endsAt returns when the throttle resets without further changes; zero if inactive.
 func (t *throttle) endsAt() time.Time {
@@ -71,7 +41,7 @@ func (t *throttle) endsAt() time.Time {
 
 // Throttled reports whether handlers are not called for changes in this run.
 func (p *Pass) Throttled() bool {
-	return p.Throttle.blocks(p.Now()) && !p.RetriesCalls() && !p.Dry
+	return p.Throttle.until.After(p.Now()) && !p.RetriesCalls() && !p.Dry
 }
 
 // CountChange counts a call, if it is for a change.
@@ -89,9 +59,10 @@ func (p *Pass) CountChange(c Call) {
 // CountRun updates the throttle after the calls of a run, which wrote something or not, and reports whether it starts or
 // ends.
 func (p *Pass) CountRun(wrote bool) (starts, ends bool) {
+	t, now := &p.Throttle, p.Now()
 	if p.latestChange == nil {
-		if ends = p.Throttle.IsActive() && !p.Throttle.endsAt().After(p.Now()); ends {
-			p.Throttle = throttle{}
+		if ends = t.IsActive() && !t.endsAt().After(now); ends {
+			*t = throttle{}
 		}
 		return false, ends
 	}
@@ -99,7 +70,13 @@ func (p *Pass) CountRun(wrote bool) (starts, ends bool) {
 	if !wrote {
 		cost *= readOnlyCost
 	}
-	return p.Throttle.add(p.Now(), cost, p.Random), false
+	t.spent = max(0, t.spent-now.Sub(t.lastRun).Seconds()/Refill.Seconds()) + cost
+	t.lastRun = now
+	if t.IsActive() || t.spent > Burst {
+		t.runs++
+		t.until = now.Add(BackoffAfter(t.runs, FirstDelay, maxInterval, p.Random))
+	}
+	return t.runs == 1, false
 }
 
 // ConflictMessage describes which changes keep calling handlers.
@@ -120,9 +97,8 @@ func (p *Pass) ConflictMessage() string {
 	return words + ". Another controller or handler may change the same fields"
 }
 
-// observeTimer updates the times from which a timer counts.
 func (p *Pass) observeTimer(h *State, now time.Time) {
-	p.firstSeen, h.lastTick = notAfter(p.firstSeen, now), notAfter(h.lastTick, now)
+	h.lastTick = notAfter(h.lastTick, now)
 	switch {
 	case !h.FromFirstSeen:
 	case !p.MayTick(h):

@@ -246,7 +246,7 @@ func (w *stage) write(p *Pass, o *Response) {
 		w.change(object.CombinePatches(patch, map[string]any{"metadata": metadata}))
 		p.Wrote(w.object, nil, nil)
 	}
-	p.Written(o)
+	p.Written(o, nil, nil)
 	p.Recorded = w.rules.HandledStateOf(w.object)
 }
 

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -66,7 +67,6 @@ type state struct {
 	order   []string
 }
 
-// change is the latest state of an object.
 type change struct {
 	object *object.Object
 	gone   bool
@@ -117,31 +117,35 @@ func (f *Feed) run(ctx context.Context) {
 			}
 			continue
 		}
-		switch err := f.send(ctx, request, sent); {
-		case err == nil:
+		err := f.send(ctx, request, sent)
+		if err == nil {
 			f.sent(request, sent)
 			retry = trigger.Attempt{}
-		case ctx.Err() == nil:
-			f.failed(err)
-			retry.Failed(time.Now(), rand.Float64)
-			delay, requested := hook.RetryDelay(err)
-			if !requested {
-				delay = time.Until(retry.Next)
-			}
-			f.sleep(ctx, delay)
+			continue
 		}
+		if ctx.Err() != nil {
+			return
+		}
+		f.Backend.SetIndexError(err)
+		f.Base.Log.Warn("index not sent; retrying", "error", failure.OneLine(err))
+		code := hook.StatusCode(err)
+		if code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusTooManyRequests {
+			f.Restart() // The process rejects it.
+		}
+		retry.Failed(time.Now(), rand.Float64)
+		delay, requested := hook.RetryDelay(err)
+		if !requested {
+			delay = time.Until(retry.Next)
+		}
+		f.sleep(ctx, delay)
 	}
 }
 
 // send makes a call, if the ServiceAccount may list the objects in it.
 func (f *Feed) send(ctx context.Context, request *hook.IndexRequest, sent []change) error {
-	checked := map[string]bool{}
-	for _, change := range sent {
-		namespace := change.object.Namespace()
-		if checked[namespace] {
-			continue
-		}
-		checked[namespace] = true
+	namespaces := lists.Map(sent, func(c change) string { return c.object.Namespace() })
+	slices.Sort(namespaces)
+	for _, namespace := range slices.Compact(namespaces) {
 		if err := f.Base.Access.CheckList(ctx, f.Base.UserFor(namespace), f.Base.Resource(), namespace); err != nil {
 			return err
 		}
@@ -161,7 +165,10 @@ func (f *Feed) sleep(ctx context.Context, delay time.Duration) {
 	for {
 		select {
 		case <-f.wake:
-			if f.isListing() {
+			f.mu.Lock()
+			again := f.listing
+			f.mu.Unlock()
+			if again {
 				return
 			}
 		case <-end:
@@ -170,12 +177,6 @@ func (f *Feed) sleep(ctx context.Context, delay time.Duration) {
 			return
 		}
 	}
-}
-
-func (f *Feed) isListing() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.listing
 }
 
 // Restart sends everything again, because the process may be a new one.
@@ -306,20 +307,118 @@ func (f *Feed) sent(request *hook.IndexRequest, sent []change) {
 	}
 }
 
-// failed records a failed call. If the process rejects it, it gets everything again.
-func (f *Feed) failed(err error) {
-	f.Backend.SetIndexError(err)
-	f.Base.Log.Warn("index not sent; retrying", "error", failure.OneLine(err))
-	code := hook.StatusCode(err)
-	if code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusTooManyRequests {
-		f.Restart()
-	}
-}
-
 // wakeUp ends a wait of the feed, now or the next one.
 func (f *Feed) wakeUp() {
 	select {
 	case f.wake <- struct{}{}:
 	default:
+	}
+}
+
+// Gate holds back the reconciles of objects until the indexes of the process are complete and have the latest change of
+// the object. A nil Gate holds nothing back. Reset opens it.
+type Gate struct {
+	// IsReleased reports whether the controller only releases an object: its handlers are not called.
+	IsReleased func(queue.Key) bool
+	// IndexesComplete reports whether all indexes of the process are.
+	IndexesComplete func() bool
+	// Add queues an object.
+	Add func(queue.Key, queue.Cause)
+
+	mu sync.Mutex
+	// unsent counts the changes that are not in the index yet. waiting are the causes of the reconciles that are held back.
+	unsent  map[queue.Key]int
+	waiting map[queue.Key]queue.Causes
+}
+
+// Holds reports whether a reconcile has to wait. It is queued again when it may go on. Objects
+// that the controller only releases do not wait.
+func (g *Gate) Holds(item queue.Item) bool {
+	if g == nil || g.IsReleased(item.Key) {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.IndexesComplete() && g.unsent[item.Key] == 0 {
+		return false
+	}
+	causes := queue.NewCauses(g.waiting[item.Key].List()...)
+	causes.Merge(item.Causes)
+	g.waiting[item.Key] = causes
+	return true
+}
+
+// IsOpen reports whether calls about an object may be made.
+func (g *Gate) IsOpen(key queue.Key) bool {
+	if g == nil {
+		return true
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.unsent[key] == 0
+}
+
+// close records a change that is not in the index yet.
+func (g *Gate) close(key queue.Key) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.unsent[key]++
+}
+
+// open records that changes are in the index, and queues what waited for them.
+func (g *Gate) open(keys []queue.Key) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, key := range keys {
+		g.unsent[key]--
+		if g.unsent[key] > 0 {
+			continue
+		}
+		delete(g.unsent, key)
+		if causes, waits := g.waiting[key]; waits {
+			delete(g.waiting, key)
+			g.requeue(key, causes)
+		}
+	}
+}
+
+// QueueWaiting queues everything that waits; what still has to wait comes back.
+func (g *Gate) QueueWaiting() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for key, causes := range g.waiting {
+		g.requeue(key, causes)
+	}
+	clear(g.waiting)
+}
+
+// Reset drops everything, at the begin of a leadership.
+func (g *Gate) Reset() {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.unsent, g.waiting = map[queue.Key]int{}, map[queue.Key]queue.Causes{}
+}
+
+// IsHeld reports whether an object waits.
+func (g *Gate) IsHeld(key queue.Key) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, held := g.waiting[key]
+	return held
+}
+
+// Len returns the number of objects that wait.
+func (g *Gate) Len() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.waiting)
+}
+
+func (g *Gate) requeue(key queue.Key, causes queue.Causes) {
+	for _, cause := range causes.List() {
+		g.Add(key, cause)
 	}
 }

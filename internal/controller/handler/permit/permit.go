@@ -12,16 +12,14 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Set is what a program may write.
 type Set struct {
-	// Owns are the kinds that the program applies. It may also delete those that the handled object controls.
-	Owns []object.Resource
-	// Writes permits further objects.
 	Writes []Write
-	// Namespaces limits both; empty for all namespaces.
+	// Namespaces limits them; empty for all namespaces.
 	Namespaces []string
 }
 
@@ -35,6 +33,13 @@ type Write struct {
 	// Labels is a selector for the objects, by their desired labels for an apply and their
 	// current ones for a deletion; "" selects all. A deletion by selector must match both.
 	Labels string
+	// Owned permits to delete only what the handled object controls.
+	Owned bool
+}
+
+// Owned permits a program to apply objects of a kind, and to delete those that the handled object controls.
+func Owned(resource object.Resource) Write {
+	return Write{Resource: resource, Apply: true, Delete: true, Evict: true, Owned: true}
 }
 
 // CheckResponse returns an error if a response is invalid or exceeds the program's
@@ -44,8 +49,9 @@ func (s *Set) CheckResponse(n *hook.HandlerRequest, a *hook.HandlerResponse) err
 		path string
 		text json.RawMessage
 	}{{"patch", a.Patch}, {"status", a.Status}, {"progress", a.Progress}} {
-		if err := isObject(part.text); err != nil {
-			return &hook.MalformedError{Path: part.path, Err: err}
+		var members map[string]json.RawMessage
+		if part.text != nil && (json.Unmarshal(part.text, &members) != nil || members == nil) {
+			return malformed(part.path, "must be a JSON object")
 		}
 	}
 	for i, one := range a.Apply {
@@ -85,20 +91,11 @@ func malformed(path, format string, args ...any) error {
 	return &hook.MalformedError{Path: path, Err: fmt.Errorf(format, args...)}
 }
 
-// errorAt adds a path in the response to an error.
 func errorAt(path string, err error) error {
 	if hook.IsTerminal(err) {
 		return &hook.TerminalError{Err: fmt.Errorf("%s: %w", path, errors.Unwrap(err))}
 	}
 	return &hook.MalformedError{Path: path, Err: err}
-}
-
-func isObject(text json.RawMessage) error {
-	var members map[string]json.RawMessage
-	if text != nil && (json.Unmarshal(text, &members) != nil || members == nil) {
-		return errors.New("must be a JSON object")
-	}
-	return nil
 }
 
 func (s *Set) checkApplied(n *hook.HandlerRequest, a hook.AppliedObject) error {
@@ -120,13 +117,13 @@ func (s *Set) checkApplied(n *hook.HandlerRequest, a hook.AppliedObject) error {
 
 // ResourceToApply returns the kind of an object to apply, or an error if the program may not apply it.
 func (s *Set) ResourceToApply(ownNamespace string, o *object.Object) (object.Resource, error) {
-	all := s.permissions(verbApply, o.APIVersion(), o.Kind())
+	all := s.of("apply", o.APIVersion(), o.Kind())
 	for _, w := range all {
 		if w.AllowsNamespace(NamespaceFor(w.Resource, ownNamespace, o.Namespace())) && w.matchesLabels(o) {
 			return w.Resource, s.checkNamespace(w.Resource, ownNamespace, o.Namespace())
 		}
 	}
-	return object.Resource{}, Undeclared(verbApply, len(all) > 0, o.APIVersion(), o.Kind())
+	return object.Resource{}, Undeclared("apply", len(all) > 0, o.APIVersion(), o.Kind())
 }
 
 func (s *Set) checkDeletion(n *hook.HandlerRequest, d hook.Deletion) error {
@@ -140,7 +137,7 @@ func (s *Set) checkDeletion(n *hook.HandlerRequest, d hook.Deletion) error {
 	case d.Evict && (d.APIVersion != "v1" || d.Kind != "Pod"):
 		return fmt.Errorf("evict: only pods can be evicted, not %s", d.Kind)
 	}
-	all := s.DeletePermissions(d)
+	all := s.Deleting(d)
 	for _, w := range all {
 		if w.AllowsNamespace(NamespaceFor(w.Resource, n.Namespace, d.Namespace)) {
 			return s.checkNamespace(w.Resource, n.Namespace, d.Namespace)
@@ -149,50 +146,23 @@ func (s *Set) checkDeletion(n *hook.HandlerRequest, d hook.Deletion) error {
 	return Undeclared(DeletionVerb(d), len(all) > 0, d.APIVersion, d.Kind)
 }
 
-// The verbs of permissions.
-const (
-	verbApply  = "apply"
-	verbDelete = "delete"
-	verbEvict  = "evict"
-)
-
 // DeletionVerb returns the verb of a deletion.
 func DeletionVerb(d hook.Deletion) string {
 	if d.Evict {
-		return verbEvict
+		return "evict"
 	}
-	return verbDelete
+	return "delete"
 }
 
-// Permission permits to write objects of a kind; with owned, it permits to delete only those that
-// the handled object controls.
-type Permission struct {
-	Write
-
-	Owned bool
+func (s *Set) of(verb, apiVersion, kind string) []Write {
+	return lists.Filter(s.Writes, func(w Write) bool {
+		permits := map[string]bool{"apply": w.Apply, "delete": w.Delete, "evict": w.Evict}
+		return permits[verb] && MatchesKind(w.Resource, apiVersion, kind)
+	})
 }
 
-// permissions returns the permissions for a verb and a kind.
-func (s *Set) permissions(verb, apiVersion, kind string) []Permission {
-	var all []Permission
-	for _, resource := range s.Owns {
-		if MatchesKind(resource, apiVersion, kind) {
-			all = append(all, Permission{Write{Resource: resource}, true})
-		}
-	}
-	for _, w := range s.Writes {
-		permits := map[string]bool{verbApply: w.Apply, verbDelete: w.Delete, verbEvict: w.Evict}[verb]
-		if permits && MatchesKind(w.Resource, apiVersion, kind) {
-			all = append(all, Permission{Write: w})
-		}
-	}
-	return all
-}
-
-// DeletePermissions returns the permissions for the objects of a deletion.
-func (s *Set) DeletePermissions(d hook.Deletion) []Permission {
-	return s.permissions(DeletionVerb(d), d.APIVersion, d.Kind)
-}
+// Deleting returns the permissions for the objects of a deletion.
+func (s *Set) Deleting(d hook.Deletion) []Write { return s.of(DeletionVerb(d), d.APIVersion, d.Kind) }
 
 // MatchesKind reports whether a resource is that of a kind.
 func MatchesKind(resource object.Resource, apiVersion, kind string) bool {
@@ -204,10 +174,14 @@ func (w *Write) AllowsNamespace(namespace string) bool {
 	return w.Namespace == "" || w.Namespace == namespace
 }
 
-// matchesLabels reports whether the permission includes an object by its labels.
 func (w *Write) matchesLabels(o *object.Object) bool {
 	selector, err := labels.Parse(w.Labels)
 	return err == nil && selector.Matches(o.Labels())
+}
+
+// AllowsDeletion reports whether the permission to delete covers an object.
+func (w *Write) AllowsDeletion(owner, o *object.Object) bool {
+	return w.matchesLabels(o) && (!w.Owned || o.ControlledBy(owner.UID()))
 }
 
 // NamespaceFor returns the namespace of an object, which defaults to that of the handled one.
@@ -244,9 +218,4 @@ func Undeclared(verb string, known bool, apiVersion, kind string) error {
 	}
 	return &hook.TerminalError{Err: fmt.Errorf("may not %s %s %s: the controller does not declare it; add the kind to those that it "+
 		"owns or may %[1]s", verb, apiVersion, kind)}
-}
-
-// Allows reports whether the permission covers an object.
-func (p Permission) Allows(owner, o *object.Object) bool {
-	return p.matchesLabels(o) && (!p.Owned || o.ControlledBy(owner.UID()))
 }
