@@ -117,7 +117,7 @@ func (s *Server) routes() []web.Route {
 
 // NewForConfig is New with a client of a cluster that logs what users change.
 func NewForConfig(config *rest.Config, o Options) (*Server, error) {
-	client, err := userclient.New(config)
+	client, err := userclient.NewCluster(config)
 	if err != nil {
 		return nil, fmt.Errorf("create a client for the users of the dashboard: %w", err)
 	}

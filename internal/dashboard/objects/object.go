@@ -152,7 +152,7 @@ func (req *Request) owners(s *Object) []owner {
 	var found []owner
 	for _, o := range s.Meta.OwnerReferences {
 		version, _ := schema.ParseGroupVersion(o.APIVersion)
-		kind, err := req.API.Kind(req.Context(), schema.GroupKind{Group: version.Group, Kind: strings.ToLower(o.Kind)}.String())
+		kind, err := req.API.FindKind(req.Context(), schema.GroupKind{Group: version.Group, Kind: strings.ToLower(o.Kind)}.String())
 		if err != nil {
 			continue
 		}

@@ -49,7 +49,7 @@ func (req *Request) Path(name string) string { return req.R.PathValue(name) }
 
 // PathKind returns the kind that the path of the page names.
 func (req *Request) PathKind() (object.Kind, error) {
-	return req.API.CurrentKind(req.Context(), req.Path("resource"))
+	return req.API.FindCurrentKind(req.Context(), req.Path("resource"))
 }
 
 // Query returns a trimmed query parameter.
