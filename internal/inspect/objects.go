@@ -3,18 +3,48 @@ package inspect
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
+
+// Query filters and sorts objects.
+type Query struct {
+	// Text matches the name, the namespace or the error; lower case.
+	Text string `json:"text,omitempty"`
+	// ReadableKinds are the kinds, among those the controller writes, that the reader may
+	// read here: Text does not match errors that may quote other kinds.
+	ReadableKinds []object.Kind `json:"readableKinds,omitempty"`
+	// Group, Kind, Namespace and State filter if set. A Kind without Group is of the core group.
+	Group     string `json:"group,omitempty"`
+	Kind      string `json:"kind,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	State     State  `json:"state,omitempty"`
+	// Labels selects objects. Reviewed objects have no labels here.
+	Labels LabelSelector `json:"labels,omitzero"`
+	// Sort is "state" (the default), "name", "created", "run" (latest first), "children"
+	// (most first), or "reconcileAt" (oldest request first, paused objects last).
+	Sort    string `json:"sort,omitempty"`
+	Reverse bool   `json:"reverse,omitempty"`
+	// Offset and Limit select the page; the default limit is 100.
+	Offset int `json:"offset,omitempty"`
+	Limit  int `json:"limit,omitempty"`
+}
+
+// Page is a page of a list.
+type Page struct {
+	// Total is the number of all objects, Matching of those that match the query, and
+	// States the number of all objects by state.
+	Total    int           `json:"total"`
+	Matching int           `json:"matching"`
+	States   map[State]int `json:"states"`
+	Objects  []ObjectState `json:"objects"`
+}
 
 // ManagedObject is an object managed by a controller.
 type ManagedObject struct {
@@ -24,30 +54,6 @@ type ManagedObject struct {
 	// created is the creation timestamp as JSON, which sorts like the time.
 	created     []byte
 	reconcileAt time.Time
-}
-
-// RefOf returns the reference of an object.
-func RefOf(r object.Resource, o *object.Object) object.Ref {
-	ref := r.Ref(o.Namespace(), o.Name())
-	ref.UID = strings.Clone(o.UID())
-	return ref
-}
-
-// StateOf returns the state of an object.
-func StateOf(c *record.ObjectState) State {
-	switch {
-	case c.Paused:
-		return StatePaused
-	case c.Standby:
-		return StateUnknown
-	case c.Failing:
-		return StateFailing
-	case c.Conflict != "":
-		return StateConflicting
-	case c.Queued:
-		return StateQueued
-	}
-	return StateSynced
 }
 
 const defaultLimit = 100
@@ -177,44 +183,3 @@ func (s *ManagedObject) View() ObjectState {
 	}
 	return objectState
 }
-
-// ChildOf converts a child.
-func ChildOf(c record.Child) Child {
-	child := Child{Ref: RefOf(c.Resource, c.Object), Created: c.Object.Time("creationTimestamp")}
-	child.Health, child.Message = HealthOf(c.Object)
-	return child
-}
-
-// LabelSelector selects objects by their labels, as `kubectl --selector` does. The zero value
-// selects all. It is a flag value, and text in JSON.
-type LabelSelector struct{ selector labels.Selector }
-
-// String returns the selector as text.
-func (s *LabelSelector) String() string {
-	if s.selector == nil {
-		return ""
-	}
-	return s.selector.String()
-}
-
-// Set parses a selector. String, Set and Type implement pflag.Value.
-func (s *LabelSelector) Set(text string) (err error) {
-	if s.selector, err = labels.Parse(text); err != nil {
-		return fmt.Errorf("label selector: %w", err)
-	}
-	return nil
-}
-
-// Type returns the value's name in help texts.
-func (*LabelSelector) Type() string { return "selector" }
-
-// MarshalText implements encoding.TextMarshaler.
-func (s LabelSelector) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (s *LabelSelector) UnmarshalText(text []byte) error { return s.Set(string(text)) }
-
-// IsZero reports whether all objects are selected.
-func (s LabelSelector) IsZero() bool { return s.selector == nil || s.selector.Empty() }
-
-func (s LabelSelector) matches(of object.Labels) bool { return s.IsZero() || s.selector.Matches(of) }

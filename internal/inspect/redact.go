@@ -39,7 +39,7 @@ func Redact(run Run, may func(kind object.Kind, namespace string) bool) Run {
 	}
 	steps := make([]Step, len(run.Steps))
 	for i, step := range run.Steps {
-		steps[i] = r.step(step, own)
+		steps[i] = r.redactStep(step, own)
 	}
 	run.Steps = steps
 	return run
@@ -108,12 +108,12 @@ func pluralsOf(run *Run) map[object.GroupKind]object.Kind {
 	return known
 }
 
-// step redacts a step. own reports whether the object of the run may be read.
-func (r *redactor) step(step Step, own bool) Step {
+// redactStep redacts a step. own reports whether the object of the run may be read.
+func (r *redactor) redactStep(step Step, own bool) Step {
 	switch {
 	case step.Call != nil:
 		call := *step.Call
-		call.Request, call.Response = r.text(call.Request, own), r.text(call.Response, own)
+		call.Request, call.Response = r.redactJSON(call.Request, own), r.redactJSON(call.Response, own)
 		if len(call.Output) > 0 && (!own || r.hidden) {
 			call.Output, call.OutputMore = []string{Redacted}, 0
 		}
@@ -129,9 +129,9 @@ func (r *redactor) step(step Step, own bool) Step {
 		}
 		step.Call = &call
 	case step.Plan != nil:
-		step.Plan = r.plan(step.Plan)
+		step.Plan = r.redactPlan(step.Plan)
 	case step.Write != nil:
-		step.Write = r.write(*step.Write, own)
+		step.Write = r.redactWrite(*step.Write, own)
 	case step.Event != nil && (!own || r.repeatsHiddenError(step.Event.Message)):
 		event := *step.Event
 		event.Message = Redacted
@@ -140,7 +140,7 @@ func (r *redactor) step(step Step, own bool) Step {
 	return step
 }
 
-func (r *redactor) write(write Write, own bool) *Write {
+func (r *redactor) redactWrite(write Write, own bool) *Write {
 	readable := r.may(write.Object.Kind, write.Object.Namespace)
 	if !readable {
 		write.Changes = nil
@@ -151,7 +151,7 @@ func (r *redactor) write(write Write, own bool) *Write {
 	return &write
 }
 
-func (r *redactor) plan(p *Planned) *Planned {
+func (r *redactor) redactPlan(p *Planned) *Planned {
 	planned := Planned{Unchanged: p.Unchanged}
 	for _, action := range p.Actions {
 		if !r.may(action.Object.Kind, action.Object.Namespace) {
@@ -162,8 +162,8 @@ func (r *redactor) plan(p *Planned) *Planned {
 	return &planned
 }
 
-// text redacts a request or response. Invalid JSON is masked.
-func (r *redactor) text(text json.RawMessage, own bool) json.RawMessage {
+// redactJSON redacts a request or response. Invalid JSON is masked.
+func (r *redactor) redactJSON(text json.RawMessage, own bool) json.RawMessage {
 	switch {
 	case text == nil:
 		return nil
@@ -176,11 +176,11 @@ func (r *redactor) text(text json.RawMessage, own bool) json.RawMessage {
 	if reader.Decode(&value) != nil {
 		return json.RawMessage(strconv.Quote(redact.Mask))
 	}
-	return marshal(transformValue(value, r.object))
+	return marshal(transformValue(value, r.redactObject))
 }
 
-// object replaces objects that may not be read by their names.
-func (r *redactor) object(value any) any {
+// redactObject replaces objects that may not be read by their names.
+func (r *redactor) redactObject(value any) any {
 	members, is := value.(map[string]any)
 	if !is {
 		return value
@@ -320,11 +320,6 @@ func canReadErrors(c *Controller, may AccessCheck) bool {
 // Readable returns the kinds that may be read in a namespace, for Query.ReadableKinds.
 func Readable(kinds []object.Kind, namespace string, may func(kind object.Kind, namespace string) bool) []object.Kind {
 	return lists.Filter(kinds, func(k object.Kind) bool { return may(k, k.Within(namespace)) })
-}
-
-func hideTokens(run Run) Run {
-	hide := func(raw json.RawMessage) json.RawMessage { return redact.HideTokens(raw, redact.Mask) }
-	return redact.EachText(run, func(text string) string { return string(hide(json.RawMessage(text))) }, hide)
 }
 
 // transformValue applies a function to every value, outer values first.

@@ -1,14 +1,9 @@
 package inspect
 
 import (
-	"cmp"
-	"context"
-	"errors"
-	"maps"
 	"slices"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
@@ -16,9 +11,8 @@ import (
 const (
 	pointInterval = 5 * time.Second
 	maxPoints     = 120
-	// maxSamples bounds the durations for the median of a point, maxCallSamples those of calls.
-	maxSamples     = 64
-	maxCallSamples = 256
+	// maxSamples bounds the durations for the median of a point.
+	maxSamples = 64
 )
 
 // series holds the points of the last ten minutes in a ring.
@@ -89,73 +83,4 @@ func quantile(of []time.Duration, part float64) time.Duration {
 	}
 	sorted := slices.Sorted(slices.Values(of))
 	return sorted[min(int(part*float64(len(sorted))), len(sorted)-1)]
-}
-
-type callKey struct{ what, outcome string }
-
-type callCounter struct {
-	count uint64
-	// took are the latest durations.
-	took []time.Duration
-}
-
-func (s *controllerHistory) addCall(what, outcome string, took time.Duration) {
-	name := callKey{what, outcome}
-	t := s.calls[name]
-	if t == nil {
-		t = &callCounter{}
-		s.calls[name] = t
-	}
-	if len(t.took) < maxCallSamples {
-		t.took = append(t.took, took)
-	} else {
-		t.took[t.count%maxCallSamples] = took
-	}
-	t.count++
-}
-
-// addLocalCalls counts the calls of hooks that are functions of this process.
-func (s *controllerHistory) addLocalCalls(run *Run) {
-	if s.remote {
-		return
-	}
-	for i := range run.Steps {
-		call := run.Steps[i].Call
-		if call != nil && (call.Sent.Sync != nil || call.Sent.Customize != nil) {
-			s.addCall(call.Name, CallOutcome(call.Err), run.Steps[i].Took)
-		}
-	}
-}
-
-// CallOutcome returns the outcome of a function call.
-func CallOutcome(err error) string {
-	if err == nil {
-		return "ok"
-	}
-	if _, later := hook.RetryDelay(err); later {
-		return "retry"
-	}
-	if hook.IsTerminal(err) {
-		return "terminal"
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return "timeout"
-	}
-	return "error"
-}
-
-// callStats returns the calls, sorted by name and outcome.
-func (s *controllerHistory) callStats() []CallStats {
-	names := slices.SortedFunc(maps.Keys(s.calls), func(a, b callKey) int {
-		return cmp.Or(cmp.Compare(a.what, b.what), cmp.Compare(a.outcome, b.outcome))
-	})
-	all := make([]CallStats, 0, len(names))
-	for _, name := range names {
-		t := s.calls[name]
-		all = append(all, CallStats{
-			Name: name.what, Outcome: name.outcome, Count: t.count,
-			P50: quantile(t.took, 0.5), P99: quantile(t.took, 0.99),
-		})
-	}
-	return all
 }
