@@ -49,12 +49,6 @@ type objectPage struct {
 	Caveats []string
 }
 
-// firstEntries is how many entries a page shows at first, maxRuns how many runs are fetched.
-const (
-	firstEntries = 20
-	maxRuns      = 500
-)
-
 func showObject(req *Request) error { return req.renderObject(firstEntries) }
 
 func showTimeline(req *Request) error { return req.renderObject(maxRuns) }
