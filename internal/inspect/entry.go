@@ -185,13 +185,9 @@ func (m *memory) dynamic(v reflect.Value) {
 
 func (m *memory) fields(v reflect.Value) {
 	switch v.Type() { // All objects share the texts of these.
-	case kindType:
-		kind, _ := reflect.TypeAssert[object.Kind](v)
-		m.secret = m.secret || kind.GroupKind().IsSecret()
-		return
-	case resourceType:
-		resource, _ := reflect.TypeAssert[object.Resource](v)
-		m.secret = m.secret || resource.GroupKind().IsSecret()
+	case kindType, resourceType:
+		of, _ := reflect.TypeAssert[interface{ GroupKind() object.GroupKind }](v)
+		m.secret = m.secret || of.GroupKind().IsSecret()
 		return
 	}
 	for i := range v.NumField() {

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
@@ -170,26 +169,38 @@ func (r *redactor) redactJSON(text json.RawMessage, own bool) json.RawMessage {
 	case !own:
 		return marshal(map[string]any{"hidden": Redacted})
 	}
-	reader := json.NewDecoder(bytes.NewReader(text))
-	reader.UseNumber()
-	var value any
-	if reader.Decode(&value) != nil {
+	fields, err := object.DecodeExact(text)
+	if err != nil {
 		return json.RawMessage(strconv.Quote(redact.Mask))
 	}
-	return marshal(transformValue(value, r.redactObject))
+	return marshal(r.redactValue(fields))
 }
 
-// redactObject replaces objects that may not be read by their names.
-func (r *redactor) redactObject(value any) any {
-	members, is := value.(map[string]any)
-	if !is {
-		return value
+// redactValue replaces the objects in a value that may not be read, outer ones first.
+func (r *redactor) redactValue(value any) any {
+	switch inner := value.(type) {
+	case map[string]any:
+		if names := r.reduceToNames(inner); names != nil {
+			return names
+		}
+		for name, each := range inner {
+			inner[name] = r.redactValue(each)
+		}
+	case []any:
+		for i, each := range inner {
+			inner[i] = r.redactValue(each)
+		}
 	}
+	return value
+}
+
+// reduceToNames returns the names of an object that may not be read; nil for other values.
+func (r *redactor) reduceToNames(members map[string]any) map[string]any {
 	apiVersion, _ := members["apiVersion"].(string)
 	kind, _ := members["kind"].(string)
 	metadata, has := members["metadata"].(map[string]any)
 	if apiVersion == "" || kind == "" || !has {
-		return value
+		return nil
 	}
 	called, namespace := r.kindOf(apiVersion, kind), ""
 	if said, is := metadata["namespace"].(string); is {
@@ -199,7 +210,7 @@ func (r *redactor) redactObject(value any) any {
 		namespace = r.namespace
 	}
 	if r.may(called, namespace) {
-		return value
+		return nil
 	}
 	r.hidden = true
 	names := map[string]any{}
@@ -320,20 +331,4 @@ func canReadErrors(c *Controller, may AccessCheck) bool {
 // Readable returns the kinds that may be read in a namespace, for Query.ReadableKinds.
 func Readable(kinds []object.Kind, namespace string, may func(kind object.Kind, namespace string) bool) []object.Kind {
 	return lists.Filter(kinds, func(k object.Kind) bool { return may(k, k.Within(namespace)) })
-}
-
-// transformValue applies a function to every value, outer values first.
-func transformValue(value any, edit func(any) any) any {
-	value = edit(value)
-	switch inner := value.(type) {
-	case map[string]any:
-		for name, each := range inner {
-			inner[name] = transformValue(each, edit)
-		}
-	case []any:
-		for i, each := range inner {
-			inner[i] = transformValue(each, edit)
-		}
-	}
-	return value
 }

@@ -105,11 +105,7 @@ func (l *Loader) previousCall(run *inspect.Run, step int) (call *inspect.Call, b
 	return inspect.LastComparable(earlier.Steps, as), earlier.Began, nil
 }
 
-// runFromURL returns the run in the URL. It must belong to the object of the page, which the user may read.
-func (req *Request) runFromURL(loader *Loader, s *Object) (inspect.Run, error) {
-	return req.findRun(loader, s, req.Path("id"))
-}
-
+// findRun returns a run by the text of its ID. It must belong to the object of the page, which the user may read.
 func (req *Request) findRun(loader *Loader, s *Object, text string) (inspect.Run, error) {
 	id, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
