@@ -79,7 +79,7 @@ func TestWholeListOfKind(t *testing.T) {
 		req := newTestRequest(t, "/"+query)
 		req.API = must.Get(newTeamsAPI(t).Client(userclient.User{OwnCredentials: true})).In(t)
 		data := &kindPage{
-			Kind: c.Kinds[0], Name: req.Query("name"), Controllers: source.controllers, ListView: req.NewListView(kindListView(c.Kinds[0], "")),
+			Kind: c.Kinds[0], Name: req.Query("name"), Controllers: source.controllers, ListView: req.NewListView(objectRowSpec("namespace").View()),
 		}
 		must.Succeed(t, req.listRows(data, []processes.Info{{Source: source, Controllers: source.controllers}}))
 		if len(data.Rows) != want.rows || data.Rows[0].Name != want.first {

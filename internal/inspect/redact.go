@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
@@ -150,8 +151,8 @@ func (r *redactor) redactWrite(write Write, own bool) *Write {
 	return &write
 }
 
-func (r *redactor) redactPlan(p *Planned) *Planned {
-	planned := Planned{Unchanged: p.Unchanged}
+func (r *redactor) redactPlan(p *record.Planned) *record.Planned {
+	planned := record.Planned{Unchanged: p.Unchanged}
 	for _, action := range p.Actions {
 		if !r.may(action.Object.Kind, action.Object.Namespace) {
 			action.Reason, action.Changes = Redacted, nil

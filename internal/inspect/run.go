@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
@@ -19,20 +18,14 @@ type (
 	Step = record.Step
 	// Call is a call of a hook or handler.
 	Call = record.Call
-	// Revision identifies a ControllerRevision of the parent.
-	Revision = record.Revision
 	// Review is the review of an admission request.
 	Review = record.Review
-	// Planned is what a run planned.
-	Planned = record.Planned
 	// Action is a planned write.
 	Action = record.Action
 	// Write is a write, and what came of it.
 	Write = record.Write
 	// Change is a field that differs. A side is nil if the field is missing.
 	Change = object.FieldChange
-	// Event is an event sent for the object.
-	Event = hook.Event
 	// Code identifies the code that a call ran.
 	Code = call.Code
 	// Fault classifies an error.
