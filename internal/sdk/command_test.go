@@ -187,9 +187,7 @@ func TestInFlightCalls(t *testing.T) {
 	linger.AddReason(hook.ReasonCreate)
 	linger.Once = func(ctx context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 		c := NewInvocation(&pods.Controller, "linger")
-		if err := c.ReadMetadata(nil, n.Object); err != nil {
-			return nil, err
-		}
+		c.Metadata, _ = readMetadata(n.Object)
 		return nil, c.Invoke(ctx, "handler", "linger", func() error {
 			begun <- true
 			<-end

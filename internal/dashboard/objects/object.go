@@ -49,11 +49,8 @@ type objectPage struct {
 	Caveats []string
 }
 
-func showObject(req *Request) error { return req.renderObject(firstEntries) }
-
-func showTimeline(req *Request) error { return req.renderObject(maxRuns) }
-
-func (req *Request) renderObject(limit int) error {
+// showObject shows an object with so many entries of its timeline.
+func (req *Request) showObject(limit int) error {
 	s, err := req.loadObject()
 	if err != nil {
 		return err
