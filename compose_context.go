@@ -69,7 +69,7 @@ func newComposeContext[T any](c *sdk.Controller, req *hook.Request) (*ComposeCon
 	if f.Parent, err = sdk.Decode[T](req.Parent); err != nil {
 		return nil, err
 	}
-	if err = f.call.ReadMetadata(f.Parent, req.Parent); err != nil {
+	if err := f.call.ReadMetadata(f.Parent, req.Parent); err != nil {
 		return nil, err
 	}
 	if f.before, err = json.Marshal(f.Parent); err != nil {
