@@ -1,64 +1,10 @@
 package setpoint
 
 import (
-	"context"
-
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 
-	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
-
-// ReviewFunc reviews a change of an object of type T before the API server stores it. It
-// returns nil to allow the change, and Deny or Invalid to deny it. On any other error, and
-// on a panic, the FailurePolicy decides. It must be safe for concurrent use and have no
-// side effects: the API server may send a change several times, and may not make it.
-type ReviewFunc[T any] func(ctx context.Context, r *Review[T]) error
-
-// Mutate reviews the creation of objects, or the operations of On, and stores what fn
-// changes of Review.Object. The function must be idempotent. Without a response within 5
-// seconds, the object is stored unchanged, unless FailurePolicy is Fail.
-//
-// Mutating webhooks are called before validating ones, in the order of their registration.
-func (h *Handlers[T]) Mutate(name string, fn ReviewFunc[T], options ...ReviewOption) {
-	h.registerReview("Mutate", name, fn, options)
-}
-
-// Validate reviews the creation and update of objects, or the operations of On. Without a
-// response within 5 seconds, the change is denied, unless FailurePolicy is Ignore. Changes
-// of Review.Object have no effect.
-func (h *Handlers[T]) Validate(name string, fn ReviewFunc[T], options ...ReviewOption) {
-	h.registerReview("Validate", name, fn, options)
-}
-
-func (h *Handlers[T]) registerReview(verb, name string, fn ReviewFunc[T], options []ReviewOption) {
-	w := sdk.NewWebhook(verb, name)
-	w.Admitter = &review[T]{w, h.kind, name, fn}
-	if fn == nil {
-		w.AddProblem("the function is nil")
-	}
-	for _, o := range options {
-		o.applyToReview(w)
-	}
-	h.kind.AddWebhook(w)
-}
-
-// review calls the function of an admission webhook. It implements hook.Admitter.
-type review[T any] struct {
-	webhook *sdk.Webhook
-	of      *sdk.Handlers
-	name    string
-	fn      ReviewFunc[T]
-}
-
-// Admit calls the function.
-func (v *review[T]) Admit(ctx context.Context, req *hook.ReviewRequest) (*hook.ReviewResponse, error) {
-	r, err := newReview(v, req)
-	if err != nil {
-		return nil, err
-	}
-	return r.respond(r.call.Invoke(ctx, "review", v.name, func() error { return v.fn(ctx, r) }))
-}
 
 // ReviewOption configures an admission webhook.
 type ReviewOption interface{ applyToReview(*sdk.Webhook) }

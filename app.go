@@ -16,20 +16,20 @@ import (
 // One goroutine sets up an App and runs it once. Run and Main report all problems of the
 // setup at once.
 type App struct {
-	handle
+	implementation
 
 	commandLine *sdk.CommandLine
 }
 
-// handle gives package sdk access to its implementation of the app.
-type handle = sdk.Handle
+// implementation gives package sdk access to its implementation of the app.
+type implementation = sdk.Implementation
 
 // New returns an App. The name is part of finalizers, annotations, field managers and the
 // lease, so a renamed app is another app. It has lower-case letters, digits and dashes,
 // at most 40.
 func New(name string) *App {
 	app := sdk.NewApp(name)
-	return &App{sdk.NewHandle(app), sdk.NewCommandLine(app)}
+	return &App{sdk.NewImplementation(app), sdk.NewCommandLine(app)}
 }
 
 // InstallCRDs adds CustomResourceDefinitions as YAML or JSON; one text may hold several.

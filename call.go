@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -24,24 +22,6 @@ import (
 
 // Unstructured is an object of any kind, for kinds without a Go type.
 type Unstructured = unstructured.Unstructured
-
-// Reason is why a handler is called.
-type Reason = hook.Reason
-
-// The reasons of handlers. See the methods of Handler.
-const (
-	ReasonCreate  = hook.ReasonCreate
-	ReasonUpdate  = hook.ReasonUpdate
-	ReasonDelete  = hook.ReasonDelete
-	ReasonResume  = hook.ReasonResume
-	ReasonEvent   = hook.ReasonEvent
-	ReasonDrift   = hook.ReasonDrift
-	ReasonRelated = hook.ReasonRelated
-	ReasonTimer   = hook.ReasonTimer
-)
-
-// FieldChange is a changed field of an object, with JSON values.
-type FieldChange = hook.FieldChange
 
 // Call is one call of a handler. Its methods request writes, which Setpoint makes after
 // the handler returns nil. If a method gets an invalid argument, the call fails
@@ -79,7 +59,6 @@ type Call[T any] struct {
 
 	objectContext
 
-	handler *Handler[T]
 	request *hook.HandlerRequest
 	before  []byte
 	// step is set by a completed step.
@@ -88,29 +67,41 @@ type Call[T any] struct {
 	live trigger.Live
 }
 
-func newCall[T any](h *Handler[T], n *hook.HandlerRequest) (*Call[T], error) {
+func newCall[T any](of *sdk.Controller, handler string, n *hook.HandlerRequest) (*Call[T], error) {
 	c := &Call[T]{
+		Object:  new(T),
 		Changes: n.Changes, Reason: n.Reason, Attempt: n.Attempt, FirstAttempt: n.FirstAttempt, EventType: n.Event, Gone: n.Deleted,
-		Since:   n.Since,
-		handler: h, request: n,
+		Since:         n.Since,
+		objectContext: objectContext{sdk.NewInvocation(of, handler)},
 	}
-	var err error
-	if c.Object, err = sdk.Decode[T](n.Object); err != nil {
-		return nil, err
-	}
-	if c.call, err = sdk.NewCall(&h.of.Controller, h.handler.Name, c.Object, n.Object); err != nil {
+	if err := c.load(n); err != nil {
 		return nil, err
 	}
 	if n.PreviousState != nil {
+		var err error
 		if c.Old, err = sdk.Decode[T](n.PreviousState); err != nil {
 			return nil, err
 		}
 	}
-	if c.before, err = json.Marshal(c.Object); err != nil {
-		return nil, sdk.Permanentf("write the object as JSON: %w", err)
-	}
-	c.Log = c.call.ObjectLogger().With("handler", h.handler.Name)
+	c.Log = c.call.ObjectLogger().With("handler", handler)
 	return c, nil
+}
+
+// load takes over the object of a request.
+func (c *Call[T]) load(n *hook.HandlerRequest) error {
+	now, err := sdk.Decode[T](n.Object)
+	if err != nil {
+		return err
+	}
+	before, err := json.Marshal(now)
+	if err != nil {
+		return sdk.Permanentf("write the object as JSON: %w", err)
+	}
+	if err := c.call.ReadMetadata(now, n.Object); err != nil {
+		return err
+	}
+	*c.Object, c.before, c.request = *now, before, n
+	return nil
 }
 
 func (c *Call[T]) buildResponse() (*hook.HandlerResponse, error) {
@@ -130,38 +121,6 @@ func (c *Call[T]) buildResponse() (*hook.HandlerResponse, error) {
 		return nil, err
 	}
 	return response, nil
-}
-
-// objectContext is what Call and ComposeContext have in common.
-type objectContext struct{ call sdk.Call }
-
-// Event records a Kubernetes Event on the object. The reason is one word in CamelCase,
-// the message a sentence.
-func (s *objectContext) Event(reason, format string, args ...any) {
-	s.call.AddEvent("Normal", reason, fmt.Sprintf(format, args...))
-}
-
-// Warn is Event with type Warning.
-func (s *objectContext) Warn(reason, format string, args ...any) {
-	s.call.AddEvent("Warning", reason, fmt.Sprintf(format, args...))
-}
-
-// Condition sets a condition of the object's status by its type. It uses Type, Status,
-// Reason and Message; Setpoint sets the transition time and the observed generation.
-func (s *objectContext) Condition(condition metav1.Condition) {
-	s.call.AddCondition(condition)
-}
-
-// Message sets a sentence on the state of the object.
-func (s *objectContext) Message(format string, args ...any) {
-	s.call.Output.Message = fmt.Sprintf(format, args...)
-}
-
-// Requeue calls the function again after this time, or when the object changes otherwise,
-// although its writes succeed. Requeue(0) and a negative time mean immediately, through
-// the rate limiter: handlers after their Backoff, functions of Compose once a second.
-func (s *objectContext) Requeue(after time.Duration) {
-	s.call.Output.RequeueAfter = max(after, hook.Immediately)
 }
 
 // ApplyOption configures Call.Apply.
@@ -235,7 +194,7 @@ func (c *Call[T]) List(ctx context.Context, into any, selector string) error {
 // concurrently with daemons: an M that both use needs a lock.
 func Memory[M, T any](c *Call[T]) *M {
 	fresh := func() any { return new(M) }
-	return c.handler.of.Memory(c.call.Metadata.UID, reflect.TypeFor[M](), fresh).(*M) //nolint:forcetypeassert // By its type.
+	return c.call.Memory(reflect.TypeFor[M](), fresh).(*M) //nolint:forcetypeassert // By its type.
 }
 
 // ErrConflict means that Call.Write would overwrite a change of another client that the
@@ -260,7 +219,7 @@ func (c *Call[T]) Write() error {
 		return err
 	}
 	c.call.Output = sdk.Output{}
-	return c.reload(n)
+	return c.load(n)
 }
 
 // Refresh updates Object and the owned objects in a daemon. It drops changes of Object
@@ -273,7 +232,7 @@ func (c *Call[T]) Refresh() error {
 	if err != nil {
 		return err
 	}
-	return c.reload(n)
+	return c.load(n)
 }
 
 // Changed receives when another client or handler has changed the object since the last
@@ -284,23 +243,6 @@ func (c *Call[T]) Changed() <-chan struct{} {
 		return nil
 	}
 	return c.live.Updates()
-}
-
-// reload replaces the request of the call with a newer one.
-func (c *Call[T]) reload(n *hook.HandlerRequest) error {
-	now, err := sdk.Decode[T](n.Object)
-	if err != nil {
-		return err
-	}
-	renewed, err := sdk.NewCall(&c.handler.of.Controller, c.handler.handler.Name, now, n.Object)
-	if err != nil {
-		return err
-	}
-	if c.before, err = json.Marshal(now); err != nil {
-		return sdk.Permanentf("write the object as JSON: %w", err)
-	}
-	*c.Object, c.call.Metadata, c.request = *now, renewed.Metadata, n
-	return nil
 }
 
 // stepProgress is the progress of a handler with steps.
@@ -363,4 +305,22 @@ func (c *Call[T]) addStep(to *hook.HandlerResponse) error {
 	}
 	to.Progress, to.RetryAfter = progress, afterStep
 	return nil
+}
+
+// RetryAfter wraps an error of a handler so that Setpoint retries after this time. It
+// retries other errors, and this one if the time is not positive, after an exponential
+// backoff.
+func RetryAfter(after time.Duration, err error) error {
+	return &hook.RetryAfterError{After: after, Err: orUnknownError(err)}
+}
+
+// Permanent wraps an error of a handler so that Setpoint does not retry until the object
+// changes.
+func Permanent(err error) error { return &hook.TerminalError{Err: orUnknownError(err)} }
+
+func orUnknownError(err error) error {
+	if err == nil {
+		return errors.New("unknown error")
+	}
+	return err
 }

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/sdk"
@@ -33,12 +34,33 @@ func Compose[T any](app *App, options ...KindOption) *Composer[T] {
 
 // Sync sets the function that computes the desired children of a parent. Setpoint deletes
 // all other children of the kinds in Owns.
-func (c *Composer[T]) Sync(fn ComposeFunc[T]) { c.kind.SetSync(c.hook(fn)) }
+func (c *Composer[T]) Sync(fn ComposeFunc[T]) { c.kind.SetSync(c.hookOf(fn)) }
 
 // Finalize sets the function that computes the children of a parent that is being deleted
 // or no longer matches. The parent stays until the function returns nil without desired
 // children and without a requeue, and no children are left.
-func (c *Composer[T]) Finalize(fn ComposeFunc[T]) { c.kind.SetFinalize(c.hook(fn)) }
+func (c *Composer[T]) Finalize(fn ComposeFunc[T]) { c.kind.SetFinalize(c.hookOf(fn)) }
+
+// hookOf returns a hook that calls fn; nil if there is no function.
+func (c *Composer[T]) hookOf(fn ComposeFunc[T]) hook.Hook {
+	if fn == nil {
+		return nil
+	}
+	return hook.Func(func(ctx context.Context, req *hook.Request) (*hook.Response, error) {
+		f, err := newComposeContext[T](&c.kind.Controller, req)
+		if err != nil {
+			return nil, err
+		}
+		name := "sync"
+		if req.Finalizing {
+			name = "finalize"
+		}
+		if err := f.call.Invoke(ctx, "function", name, func() error { return fn(ctx, f) }); err != nil {
+			return nil, err
+		}
+		return f.buildResponse()
+	})
+}
 
 // Customize sets the function that selects related objects for the other functions, of
 // the kinds of objs and of the children. It must depend only on the parent.

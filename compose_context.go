@@ -1,7 +1,6 @@
 package setpoint
 
 import (
-	"context"
 	"encoding/json"
 	"log/slog"
 	"slices"
@@ -63,34 +62,14 @@ func (f *ComposeContext[T]) Apply(objects ...any) {
 	}
 }
 
-// hook returns a hook that calls fn; nil if there is no function.
-func (c *Composer[T]) hook(fn ComposeFunc[T]) hook.Hook {
-	if fn == nil {
-		return nil
-	}
-	return hook.Func(func(ctx context.Context, req *hook.Request) (*hook.Response, error) {
-		f, err := newComposeContext[T](&c.kind.Controller, req)
-		if err != nil {
-			return nil, err
-		}
-		name := "sync"
-		if req.Finalizing {
-			name = "finalize"
-		}
-		if err := f.call.Invoke(ctx, "function", name, func() error { return fn(ctx, f) }); err != nil {
-			return nil, err
-		}
-		return f.buildResponse()
-	})
-}
-
 func newComposeContext[T any](c *sdk.Controller, req *hook.Request) (*ComposeContext[T], error) {
 	f := &ComposeContext[T]{Finalizing: req.Finalizing, request: req}
+	f.call = sdk.NewInvocation(c, "children")
 	var err error
 	if f.Parent, err = sdk.Decode[T](req.Parent); err != nil {
 		return nil, err
 	}
-	if f.call, err = sdk.NewCall(c, "children", f.Parent, req.Parent); err != nil {
+	if err := f.call.ReadMetadata(f.Parent, req.Parent); err != nil {
 		return nil, err
 	}
 	if f.before, err = json.Marshal(f.Parent); err != nil {

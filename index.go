@@ -16,7 +16,7 @@ type Index[T any, K comparable] struct{ index *sdk.Index[K] }
 // handlers.
 func NewIndex[T any, K comparable](of *Handlers[T], keys func(o *T) []K) *Index[T, K] {
 	if keys == nil {
-		of.kind.App().AddProblem("NewIndex: the function is nil")
+		of.kind.AddProblem("NewIndex: the function is nil")
 	}
 	return &Index[T, K]{sdk.NewIndex(&of.kind.Controller, func(o *object.Object) []K {
 		typed, err := sdk.DecodeObject[T](o)

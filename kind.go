@@ -73,7 +73,7 @@ func Workers(n int) KindOption {
 	return kindOption(func(c *sdk.Controller) {
 		c.Workers = n
 		if n < 1 {
-			c.App().AddProblem("Workers(%d): must be at least 1", n)
+			c.AddProblem("Workers(%d): must be at least 1", n)
 		}
 	})
 }

@@ -1,29 +1,24 @@
 package setpoint
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission/patch"
 	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
 
-// User is the user who requests a change.
-type User = hook.User
-
-// Operation is an operation on an object, as the API server names it.
-type Operation = hook.Operation
-
-// The operations that a webhook can review.
-const (
-	OperationCreate  = hook.OperationCreate
-	OperationUpdate  = hook.OperationUpdate
-	OperationDelete  = hook.OperationDelete
-	OperationConnect = hook.OperationConnect
-)
+// ReviewFunc reviews a change of an object of type T before the API server stores it. It
+// returns nil to allow the change, and Deny or Invalid to deny it. On any other error, and
+// on a panic, the FailurePolicy decides. It must be safe for concurrent use and have no
+// side effects: the API server may send a change several times, and may not make it.
+type ReviewFunc[T any] func(ctx context.Context, r *Review[T]) error
 
 // Review is a change of an object of type T before the API server stores it.
 //
@@ -48,10 +43,27 @@ type Review[T any] struct {
 	// Log adds the names of the controller, the webhook and the object.
 	Log *slog.Logger
 
-	call     sdk.Call
+	call     sdk.Invocation
 	request  *hook.ReviewRequest
 	before   []byte
 	response hook.ReviewResponse
+}
+
+// review calls the function of an admission webhook. It implements hook.Admitter.
+type review[T any] struct {
+	webhook    *sdk.Webhook
+	controller *sdk.Controller
+	name       string
+	fn         ReviewFunc[T]
+}
+
+// Admit calls the function.
+func (v *review[T]) Admit(ctx context.Context, req *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+	r, err := newReview(v, req)
+	if err != nil {
+		return nil, err
+	}
+	return r.respond(r.call.Invoke(ctx, "review", v.name, func() error { return v.fn(ctx, r) }))
 }
 
 func newReview[T any](of *review[T], req *hook.ReviewRequest) (*Review[T], error) {
@@ -75,7 +87,8 @@ func newReview[T any](of *review[T], req *hook.ReviewRequest) (*Review[T], error
 			return nil, fmt.Errorf("write the object as JSON: %w", err)
 		}
 	}
-	r.call = sdk.NewCallOf(&of.of.Controller, of.name, sdk.Metadata{Namespace: r.Namespace, Name: r.Name})
+	r.call = sdk.NewInvocation(of.controller, of.name)
+	r.call.Metadata = sdk.Metadata{Namespace: r.Namespace, Name: r.Name}
 	r.Log = r.call.ObjectLogger().With("review", of.name)
 	return r, nil
 }
@@ -167,4 +180,37 @@ func (r *Review[T]) diffObject() error {
 	}
 	r.response.Object, err = patch.Rebase(r.request.Object, r.before, after)
 	return err
+}
+
+// Denial is an error by which a review denies a change. The user reads its message, and
+// those of the errors that wrap it.
+type Denial struct {
+	Message string
+	// Reason is the API server's reason for such an error, such as "Conflict"; the
+	// default is that of the code. Code is the HTTP status; the default is that of the reason, or 403.
+	Reason string
+	Code   int
+}
+
+func (d *Denial) Error() string { return d.Message }
+
+// Deny denies a change that is not allowed (403 Forbidden). The message says what is
+// wrong and what to do.
+func Deny(format string, args ...any) error {
+	return &Denial{Message: fmt.Sprintf(format, args...)}
+}
+
+// Invalid denies an invalid object (422 Invalid), like a schema. The message begins with
+// the field path.
+func Invalid(format string, args ...any) error {
+	return &Denial{Message: fmt.Sprintf(format, args...), Reason: string(metav1.StatusReasonInvalid)}
+}
+
+// denialIn returns the denial in an error, or nil.
+func denialIn(err error) *hook.Denial {
+	d, denied := errors.AsType[*Denial](err)
+	if !denied {
+		return nil
+	}
+	return &hook.Denial{Message: err.Error(), Reason: d.Reason, Code: d.Code}
 }

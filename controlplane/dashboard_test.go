@@ -133,7 +133,7 @@ type dashboardTest struct {
 func newDashboardTest(c cluster) *dashboardTest {
 	config := must.Get(clientcmd.BuildConfigFromFlags("", c.Kubeconfig())).In(c.t)
 	w := &dashboardTest{cluster: c, wrote: new([]string)}
-	w.api = must.Get(userclient.New(config)).In(c.t)
+	w.api = must.Get(userclient.NewCluster(config)).In(c.t)
 	w.api.OnWrite = func(user, verb string, ref object.Ref, err error, took time.Duration) {
 		*w.wrote = append(*w.wrote, fmt.Sprintf("%s %s %s/%s %v", user, verb, ref.Plural, ref.Name, err == nil && took > 0))
 	}
@@ -148,7 +148,7 @@ func (w *dashboardTest) ctx() context.Context { return w.t.Context() }
 
 func (w *dashboardTest) as(u userclient.User) *userclient.Client {
 	w.t.Helper()
-	return must.Get(w.api.As(u)).In(w.t)
+	return must.Get(w.api.Client(u)).In(w.t)
 }
 
 // admin returns a client that may do everything.
@@ -158,7 +158,7 @@ func (w *dashboardTest) admin() *userclient.Client {
 
 func (w *dashboardTest) kind(name string) object.Kind {
 	w.t.Helper()
-	return must.Get(w.admin().Kind(w.ctx(), name)).In(w.t)
+	return must.Get(w.admin().FindKind(w.ctx(), name)).In(w.t)
 }
 
 // served waits until the API server serves kinds.
@@ -166,7 +166,7 @@ func (w *dashboardTest) served(names ...string) {
 	w.t.Helper()
 	proctest.Eventually(w.t, waitTimeout, func() error {
 		for _, name := range names {
-			kind, err := w.admin().Kind(w.ctx(), name)
+			kind, err := w.admin().FindKind(w.ctx(), name)
 			if err == nil { // It is described a moment later.
 				_, _, err = w.admin().Schema(w.ctx(), kind)
 			}
@@ -231,7 +231,7 @@ func findsKinds(w *dashboardTest) {
 		"events": "/v1/events/Event/true", "events.events.k8s.io": "events.k8s.io/v1/events/Event/true",
 		"guitars.v2.kool.example.org": "", "pods.v1": "", "pods.apps": "", "nothing": "", "": "", ".": "", "../pods": "",
 	} {
-		kind, err := w.admin().Kind(w.ctx(), name)
+		kind, err := w.admin().FindKind(w.ctx(), name)
 		if want == "" {
 			w.equal(name+" is not served", errors.Is(err, failure.ErrNotFound), true)
 			continue
@@ -247,13 +247,13 @@ func findsKinds(w *dashboardTest) {
 }
 
 func findsLaterKinds(w *dashboardTest) {
-	if _, err := w.admin().Kind(w.ctx(), "basses"); !errors.Is(err, failure.ErrNotFound) {
+	if _, err := w.admin().FindKind(w.ctx(), "basses"); !errors.Is(err, failure.ErrNotFound) {
 		w.t.Errorf("there are basses already: %v", err)
 	}
 	w.apply(strings.NewReplacer("guitar", "bass", "Guitar", "Bass", "shortNames: [guit]", "").Replace(
 		strings.ReplaceAll(strings.SplitN(dashboardManifest, "---", 2)[0], "guitars", "basses")))
 	proctest.Eventually(w.t, waitTimeout, func() error {
-		_, err := w.admin().Kind(w.ctx(), "basses")
+		_, err := w.admin().FindKind(w.ctx(), "basses")
 		return err
 	})
 }
@@ -588,7 +588,7 @@ func survivesServerRestart(w *dashboardTest) {
 		}
 		return err
 	})
-	_, err := w.admin().Kind(w.ctx(), "guitars")
+	_, err := w.admin().FindKind(w.ctx(), "guitars")
 	w.equal("kinds are known", err, nil)
 	w.expectChange(watched)
 	watched.cancel()

@@ -2,7 +2,6 @@ package setpointtest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,8 +17,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
 
-// options returns the exploration as package explore has it: what a file can say goes through the document of a file.
-func (e *Exploration) options(ctx context.Context, name string, app *setpoint.App) (explore.Options, error) {
+// convert returns the exploration as package explore has it: what a file can say goes through the document of a file.
+func (e *Exploration) convert(ctx context.Context, name string, app *setpoint.App) (explore.Options, error) {
 	w, err := e.workspace(ctx, app)
 	if err != nil {
 		return explore.Options{}, err
@@ -134,36 +133,4 @@ func (e *Exploration) document(name string, app *setpoint.App) (map[string]any, 
 	}
 	all["objects"], all["edits"], all["invariants"] = objects, edits, invariants
 	return all, nil
-}
-
-// fieldsOf returns an object with its kind.
-func fieldsOf(app *setpoint.App, o any) (map[string]any, error) {
-	b := &requestBuilder{app: app}
-	u, err := b.toUnstructured(o)
-	if err != nil {
-		return nil, err
-	}
-	return u.Object, nil
-}
-
-// functionText stands for a function where a file has an expression.
-const functionText = "a function in Go"
-
-func (i *Invariant) document() (map[string]any, error) {
-	fields := map[string]any{"name": i.Name}
-	for name, source := range map[string]string{"always": i.Always, "never": i.Never, "eventually": i.Eventually, "step": i.Step} {
-		if source != "" {
-			fields[name] = source
-		}
-	}
-	for name, is := range map[string]bool{"always": i.In != nil, "eventually": i.AtRest != nil, "step": i.Between != nil} {
-		switch {
-		case is && len(fields) > 1:
-			return nil, errors.New(": has several expressions or functions; it has one")
-		case is:
-			// It compiles as an expression; the function takes its place.
-			fields[name] = "true"
-		}
-	}
-	return fields, nil
 }

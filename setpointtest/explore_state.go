@@ -6,8 +6,6 @@ import (
 
 	"github.com/setpoint-dev/setpoint"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
-	"github.com/setpoint-dev/setpoint/internal/explore/property"
-	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
@@ -52,55 +50,6 @@ func Get[T any](s *State, namespace, name string) *T {
 		}
 	}
 	return nil
-}
-
-// addFunction sets the function of an invariant, if it has one.
-func (i *Invariant) addFunction(to *property.Invariant, app *setpoint.App, external *loop.External) {
-	holds := i.Between
-	switch {
-	case i.In != nil:
-		to.Always, holds = functionText, func(_, now *State) error { return i.In(now) }
-	case i.AtRest != nil:
-		to.Eventually, holds = functionText, func(_, now *State) error { return i.AtRest(now) }
-	case i.Between != nil:
-		to.Step = functionText
-	default:
-		return
-	}
-	to.Func = func(values map[string]any) error {
-		before, now, err := statesOf(values)
-		if err != nil {
-			return err
-		}
-		before.app, now.app = app, app
-		check := func() { err = failure.Recover("the invariant", func() error { return holds(before, now) }) }
-		if external == nil {
-			check()
-		} else if _, failed := external.In(now.external, check); failed != nil {
-			return failed
-		}
-		return err
-	}
-}
-
-// statesOf returns the states that the variables of an invariant have: one, or two of a step.
-func statesOf(values map[string]any) (before, now *State, err error) {
-	if objects, one := values["objects"].([]json.RawMessage); one {
-		now, err = stateOf(objects)
-		return &State{}, now, err
-	}
-	var states [2]*State
-	for i, name := range []string{"before", "after"} {
-		var lists struct{ Objects []json.RawMessage }
-		text, _ := values[name].(json.RawMessage)
-		if err := json.Unmarshal(text, &lists); err != nil {
-			return nil, nil, err
-		}
-		if states[i], err = stateOf(lists.Objects); err != nil {
-			return nil, nil, err
-		}
-	}
-	return states[0], states[1], nil
 }
 
 func stateOf(objects []json.RawMessage) (*State, error) {

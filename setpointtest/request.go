@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -48,6 +49,22 @@ type requestBuilder struct {
 	subresource string
 }
 
+func newRequestBuilder(t testing.TB, app *setpoint.App, name string, object any, options []Option) *requestBuilder {
+	t.Helper()
+	b := &requestBuilder{app: app, operation: setpoint.OperationCreate, HandlerRequest: hook.HandlerRequest{Handler: name,
+		Reason: setpoint.ReasonCreate, Since: time.Now()}}
+	b.Reader = &b.stored
+	if err := b.setObject(object); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range options {
+		if err := o(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
+}
+
 // uid is the UID of objects without one.
 const uid = "5e7b0147-0000-4000-8000-000000000001"
 
@@ -81,6 +98,29 @@ func (b *requestBuilder) toUnstructured(o any) (*unstructured.Unstructured, erro
 	u.SetAPIVersion(kind.APIVersion)
 	u.SetKind(kind.Name)
 	return u, nil
+}
+
+// fieldsOf returns an object with its kind.
+func fieldsOf(app *setpoint.App, o any) (map[string]any, error) {
+	b := &requestBuilder{app: app}
+	u, err := b.toUnstructured(o)
+	if err != nil {
+		return nil, err
+	}
+	return u.Object, nil
+}
+
+// withIndexes runs a call with filled indexes.
+func withIndexes[R any](t testing.TB, b *requestBuilder, call func() (R, error)) (R, error) {
+	t.Helper()
+	if b.indexed != nil {
+		release, err := sdk.Of(b.app).FillIndexes(b.indexed...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer release()
+	}
+	return call()
 }
 
 // Reason sets the reason of the call.
@@ -137,13 +177,6 @@ func Indexed(objects ...any) Option {
 		}
 		return nil
 	}
-}
-
-func (b *requestBuilder) fillIndexes() (release func(), err error) {
-	if b.indexed == nil {
-		return func() {}, nil
-	}
-	return sdk.Of(b.app).FillIndexes(b.indexed...)
 }
 
 // storedObjects is a hook.Reader of test objects.
@@ -219,4 +252,25 @@ func UpdatedFrom(old any) Option {
 		}
 		return err
 	}
+}
+
+// Operation sets the operation to review. The default is OperationCreate, or
+// OperationUpdate with UpdatedFrom.
+func Operation(operation setpoint.Operation) Option {
+	return set(func(b *requestBuilder) { b.operation = operation })
+}
+
+// AsUser sets the user who requests the change.
+func AsUser(user setpoint.User) Option {
+	return set(func(b *requestBuilder) { b.user = user })
+}
+
+// DryRun makes the change a dry run.
+func DryRun() Option {
+	return set(func(b *requestBuilder) { b.dryRun = true })
+}
+
+// Subresource sets the changed subresource, such as "status".
+func Subresource(name string) Option {
+	return set(func(b *requestBuilder) { b.subresource = name })
 }

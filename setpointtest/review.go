@@ -117,24 +117,3 @@ func toReviewResult[T any](req *hook.ReviewRequest, response *hook.ReviewRespons
 	}
 	return r, nil
 }
-
-// Operation sets the operation to review. The default is OperationCreate, or
-// OperationUpdate with UpdatedFrom.
-func Operation(operation setpoint.Operation) Option {
-	return set(func(b *requestBuilder) { b.operation = operation })
-}
-
-// AsUser sets the user who requests the change.
-func AsUser(user setpoint.User) Option {
-	return set(func(b *requestBuilder) { b.user = user })
-}
-
-// DryRun makes the change a dry run.
-func DryRun() Option {
-	return set(func(b *requestBuilder) { b.dryRun = true })
-}
-
-// Subresource sets the changed subresource, such as "status".
-func Subresource(name string) Option {
-	return set(func(b *requestBuilder) { b.subresource = name })
-}

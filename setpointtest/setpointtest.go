@@ -20,50 +20,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
 
-// Result is the response of a handler for an object of type T.
-type Result[T any] struct {
-	// Err is the error of the handler. If it is set, Setpoint writes nothing, and all
-	// other fields are zero.
-	Err error
-	// Object is the object with the changes of the handler.
-	Object *T
-	// Patch and Status are the merge patches of the object and its status, nil without
-	// changes.
-	Patch, Status map[string]any
-	// Applied are the objects to apply, in order.
-	Applied []Applied
-	// Deleted are the requested deletions.
-	Deleted []hook.Deletion
-	// Events, Conditions and Message are reported for the object.
-	Events     []hook.Event
-	Conditions []hook.Condition
-	Message    string
-	// Requeue is when to call the handler again, hook.Immediately for at once, or 0.
-	Requeue time.Duration
-	// Steps are the completed steps of Call.Step, if the handler is to be called for the next one.
-	Steps []string
-}
-
-// Applied is one object to apply.
-type Applied struct {
-	setpoint.Unstructured
-
-	// Unowned reports that the handled object does not own it.
-	Unowned bool
-}
-
-// As decodes the object into a Go type. The test fails if that is not possible.
-func (a Applied) As(t testing.TB, into any) {
-	t.Helper()
-	data, err := json.Marshal(a.Object)
-	if err == nil {
-		err = json.Unmarshal(data, into)
-	}
-	if err != nil {
-		t.Fatalf("read the applied %s %s as %T: %v", a.GetKind(), a.GetName(), into, err)
-	}
-}
-
 // Handle calls the handler of a name, such as "publish", for an object. The test fails if
 // there is no such handler or the app is invalid; an error of the handler is in the
 // result.
@@ -149,40 +105,4 @@ func HandledBy(t testing.TB, app *setpoint.App, related any, options ...Option) 
 		t.Fatal(err)
 	}
 	return names
-}
-
-// withIndexes runs a call with filled indexes.
-func withIndexes[R any](t testing.TB, b *requestBuilder, call func() (R, error)) (R, error) {
-	t.Helper()
-	release, err := b.fillIndexes()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer release()
-	return call()
-}
-
-func newRequestBuilder(t testing.TB, app *setpoint.App, name string, object any, options []Option) *requestBuilder {
-	t.Helper()
-	b := &requestBuilder{app: app, operation: setpoint.OperationCreate, HandlerRequest: hook.HandlerRequest{Handler: name,
-		Reason: setpoint.ReasonCreate, Since: time.Now()}}
-	b.Reader = &b.stored
-	if err := b.setObject(object); err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range options {
-		if err := o(b); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return b
-}
-
-func mustResult[T any](t testing.TB, object json.RawMessage, resp *hook.HandlerResponse) Result[T] {
-	t.Helper()
-	result, err := toResult[T](object, resp)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return result
 }

@@ -261,14 +261,6 @@ type StatusChecks struct {
 	Expressions []ExpressionCheck `json:"expressions,omitempty"`
 }
 
-// Expression is a CEL expression that returns a bool. It has the variables that its field names. It may use the
-// standard library, optional types, two-variable comprehensions, and the extensions strings, lists, sets and
-// math.
-//
-// +kubebuilder:validation:MinLength=1
-// +kubebuilder:validation:MaxLength=4096
-type Expression string
-
 // ExpressionCheck is met by a child for which an expression is true.
 type ExpressionCheck struct {
 	// expression is CEL over object, the child, and parent. An error of its evaluation is one of the parent;

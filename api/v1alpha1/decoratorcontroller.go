@@ -134,19 +134,6 @@ type DecoratedResource struct {
 	SyncOnStatusChange bool `json:"syncOnStatusChange,omitempty"`
 }
 
-// AnnotationSelector is a label selector for annotations.
-type AnnotationSelector struct {
-	// matchAnnotations are annotations an object must have, with these values.
-	// +optional
-	MatchAnnotations map[string]string `json:"matchAnnotations,omitempty"`
-
-	// matchExpressions are requirements an object must meet, all of them.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=64
-	MatchExpressions []metav1.LabelSelectorRequirement `json:"matchExpressions,omitempty"`
-}
-
 // Attachment is one kind of attachments, and how Setpoint updates them.
 type Attachment struct {
 	ResourceRule `json:",inline"`

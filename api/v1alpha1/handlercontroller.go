@@ -446,15 +446,6 @@ type Backoff struct {
 	Max PositiveDuration `json:"max,omitzero"`
 }
 
-// PositiveDuration is a duration greater than zero, such as 500ms or 1h30m.
-//
-// +kubebuilder:validation:Type=string
-// +kubebuilder:validation:MaxLength=32
-// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,7}([.][0-9]{1,9})?m)?([0-9]{1,9}([.][0-9]{1,9})?s)?([0-9]{1,12}([.][0-9]{1,9})?ms)?([0-9]{1,15}([.][0-9]{1,9})?(us|µs))?([0-9]{1,18}([.][0-9]{1,9})?ns)?$') && size(self) > 0 && duration(self) > duration('0s')",message="must be a duration greater than zero, such as 500ms or 1h30m, and less than 1000000h"
-type PositiveDuration struct {
-	metav1.Duration `json:",inline"`
-}
-
 // The defaults of a Backoff.
 const (
 	DefaultBackoffInitial = time.Second

@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
-	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // loaded is the result of reading the objects: credentials or an error.
@@ -24,14 +22,12 @@ type loaded struct {
 	err         error
 }
 
-var errNoCertificates = errors.New("no PEM certificates")
-
-// load creates credentials from the watched objects. It returns before if nothing
+// load creates credentials from the values that read returns. It returns before if nothing
 // changed, and reuses its TLS configuration if the certificates did not.
-func (s Spec) load(from *Source, before *loaded) *loaded {
+func (s Spec) load(read func(valueKey) ([]byte, error), before *loaded) *loaded {
 	now := &loaded{values: map[role][]byte{}}
 	for _, k := range s.keys() {
-		if now.values[k.role], now.err = from.value(k); now.err != nil {
+		if now.values[k.role], now.err = read(k); now.err != nil {
 			break
 		}
 	}
@@ -102,25 +98,4 @@ func (s Spec) authorization(values map[role][]byte, keys map[role]valueKey) (str
 	default:
 		return cmp.Or(s.Authorization.Type, "Bearer") + " " + secret, nil
 	}
-}
-
-func (k valueKey) wrap(err error) error { return fmt.Errorf("%s: key %s: %w", k.Ref, k.name, err) }
-
-// valueIn returns the key's value in an object, nil if absent.
-func (k valueKey) valueIn(o *object.Object) (value []byte, err error) {
-	field := o.Field("data", k.name)
-	if k.Kind == object.KindOf(object.ConfigMaps) {
-		if field != nil {
-			var text string
-			err := json.Unmarshal(field, &text)
-			return []byte(text), err
-		}
-		field = o.Field("binaryData", k.name)
-	}
-	if field == nil {
-		return nil, nil
-	}
-	value = []byte{}
-	err = json.Unmarshal(field, &value) // It is in base64.
-	return value, err
 }

@@ -50,7 +50,7 @@ func Open(s *cache.Cache, spec Spec, user string, changed func()) *Source {
 	for _, h := range spec.Objects() {
 		source.views[h] = s.Watch(selection(h, user), func(cache.Event) { source.objectChanged() })
 	}
-	source.current.Store(spec.load(source, nil))
+	source.current.Store(spec.load(source.read, nil))
 	return source
 }
 
@@ -116,13 +116,13 @@ func (s *Source) refresh() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.current.Load()
-	now := s.spec.load(s, before)
+	now := s.spec.load(s.read, before)
 	s.current.Store(now)
 	return now != before
 }
 
-// value returns the value of a key.
-func (s *Source) value(k valueKey) ([]byte, error) {
+// read returns the value of a key.
+func (s *Source) read(k valueKey) ([]byte, error) {
 	o := s.views[k.Ref].Get(k.Namespace, k.Name)
 	if o == nil {
 		return nil, fmt.Errorf("%s not found; create it or set another name in %s", k.Ref, k.field)

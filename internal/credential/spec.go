@@ -3,6 +3,7 @@ package credential
 import (
 	"cmp"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -44,6 +45,27 @@ const (
 	password
 )
 
+func (k valueKey) wrap(err error) error { return fmt.Errorf("%s: key %s: %w", k.Ref, k.name, err) }
+
+// valueIn returns the key's value in an object, nil if absent.
+func (k valueKey) valueIn(o *object.Object) (value []byte, err error) {
+	field := o.Field("data", k.name)
+	if k.Kind == object.KindOf(object.ConfigMaps) {
+		if field != nil {
+			var text string
+			err := json.Unmarshal(field, &text)
+			return []byte(text), err
+		}
+		field = o.Field("binaryData", k.name)
+	}
+	if field == nil {
+		return nil, nil
+	}
+	value = []byte{}
+	err = json.Unmarshal(field, &value) // It is in base64.
+	return value, err
+}
+
 // keys returns the references of the spec.
 func (s Spec) keys() (all []valueKey) {
 	add := func(of role, in object.Resource, at api.ObjectReference, key, field string) {
@@ -73,6 +95,8 @@ func (s Spec) keys() (all []valueKey) {
 func (s Spec) Objects() []object.Ref {
 	return lists.Union(nil, lists.Map(s.keys(), func(k valueKey) object.Ref { return k.Ref }))
 }
+
+var errNoCertificates = errors.New("no PEM certificates")
 
 // Validate returns an error if the spec is invalid regardless of what the Secrets
 // contain. The error starts with a field path, such as "caBundle.secretRef.name".

@@ -52,12 +52,8 @@ func (p *controllerPage) ReviewCounts() (counts []reviewCount) {
 	return counts
 }
 
-func showController(req *request) error { return req.renderController(false) }
-
-func showReviews(req *request) error { return req.renderController(true) }
-
-// renderController renders the page of a controller with one of its lists.
-func (req *request) renderController(reviews bool) error {
+// showController shows a controller with one of its lists.
+func (req *request) showController(reviews bool) error {
 	t, c, err := req.Controller(req.Path("process"), req.Path("controller"))
 	if err != nil {
 		return err

@@ -152,7 +152,7 @@ func (l *eventStream) watchSources(ctx context.Context) (changed bool) {
 
 // watchResource notifies on each change of a resource, or of one object, that the user may watch.
 func (req *request) watchResource(ctx context.Context, resource string, changed chan<- struct{}) {
-	kind, err := req.API.CurrentKind(ctx, resource)
+	kind, err := req.API.FindCurrentKind(ctx, resource)
 	if err == nil {
 		err = req.API.Watch(ctx, kind, req.Query("namespace"), req.Query("name"), func() { notify(changed) })
 	}

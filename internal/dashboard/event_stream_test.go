@@ -45,7 +45,7 @@ func TestStreamStartsWithOneChange(t *testing.T) {
 		busy := &fakeSource{name: "setpoint", revisions: make(chan uint64, 1)}
 		busy.revisions <- 7
 		s := newServer(t, &fakeSource{name: "quiet"}, busy)
-		s.Cluster = must.Get(userclient.New(&rest.Config{Host: "http://nowhere", Transport: noNetwork{}})).In(t)
+		s.Cluster = must.Get(userclient.NewCluster(&rest.Config{Host: "http://nowhere", Transport: noNetwork{}})).In(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 3*minRefreshInterval+time.Millisecond)
 		defer cancel()
 		w := httptest.NewRecorder()

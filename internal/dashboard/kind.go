@@ -81,9 +81,13 @@ func showKind(req *request) error {
 	if err != nil {
 		return err
 	}
+	order := "name" // That of the API server.
+	if kind.Namespaced && req.Query("namespace") == "" {
+		order = "namespace"
+	}
 	data := &kindPage{
 		Kind: kind, Namespace: req.Query("namespace"), Name: strings.ToLower(req.Query("name")), Labels: req.Query("labels"),
-		ListView: req.NewListView(kindListView(kind, req.Query("namespace"))),
+		ListView: req.NewListView(objectRowSpec(order).View()),
 	}
 	switch {
 	case !kind.Namespaced:
@@ -176,7 +180,7 @@ func (p *kindPage) Range() string {
 	return shown + ", " + format.Count(p.Remaining) + " more"
 }
 
-// objectRowSpec is the list of the objects of a kind. Its default is the order of the API server.
+// objectRowSpec is the list of the objects of a kind.
 func objectRowSpec(defaultSort string) *web.ListSpec[objectRow] {
 	name := func(r *objectRow) string { return r.Name }
 	return &web.ListSpec[objectRow]{
@@ -201,13 +205,6 @@ func stateRank(state string) int {
 		return at
 	}
 	return len(processes.ObjectStates())
-}
-
-func kindListView(kind object.Kind, namespace string) web.ListView {
-	if kind.Namespaced && namespace == "" {
-		return objectRowSpec("namespace").View()
-	}
-	return objectRowSpec("name").View()
 }
 
 // isWhole reports whether the order or a filter is not one of the API server, so that the list is

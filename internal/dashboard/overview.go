@@ -18,7 +18,6 @@ type overview struct {
 	Hidden int
 	// Sums over all visible controllers.
 	Objects, Failing, Suspended, Standby, Lost, Unhealthy int
-	MultipleProcesses                                     bool
 	// Unreachable reports that the API server does not respond. Selectors limit which
 	// controllers processes run. Unsynced are processes whose watches are not synced.
 	Unreachable         bool
@@ -64,7 +63,6 @@ func (req *request) buildOverview() overview {
 			rows = append(rows, processes.NewControllerRow(&t.Controllers[k], &t))
 		}
 	}
-	o.MultipleProcesses = len(o.Processes) > 1
 	req.countUnwatched(rows)
 	for i := range rows {
 		o.count(&rows[i])

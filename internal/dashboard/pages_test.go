@@ -112,7 +112,7 @@ func TestAssetCaching(t *testing.T) {
 func newSignInServer(t *testing.T) *Server {
 	t.Helper()
 	s := newServer(t, &fakeSource{name: "setpoint"})
-	api := must.Get(userclient.New(&rest.Config{Host: "http://127.0.0.1:1"})).In(t)
+	api := must.Get(userclient.NewCluster(&rest.Config{Host: "http://127.0.0.1:1"})).In(t)
 	s.Authenticator = access.New(access.Options{}, api.Verify)
 	return s
 }

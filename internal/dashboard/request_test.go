@@ -119,7 +119,7 @@ func TestCanReadReviewsAllNamespacesFirst(t *testing.T) {
 		})
 		req := newTestRequest(t, "/")
 		req.User = &userclient.User{Name: "ann"}
-		req.API = must.Get(serverOf(t, api, Options{}).Cluster.As(*req.User)).In(t)
+		req.API = must.Get(serverOf(t, api, Options{}).Cluster.Client(*req.User)).In(t)
 		readable := 0
 		for i := range 20 {
 			if req.CanRead(webKind(), fmt.Sprint("n", i)) {

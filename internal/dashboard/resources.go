@@ -28,7 +28,7 @@ type kindRow struct {
 
 func showResources(req *request) error {
 	if wanted := req.Query("kind"); wanted != "" {
-		kind, err := req.API.CurrentKind(req.Context(), wanted)
+		kind, err := req.API.FindCurrentKind(req.Context(), wanted)
 		if err != nil {
 			return err
 		}

@@ -55,7 +55,7 @@ func newTeamsAPI(t *testing.T) *userclient.Cluster {
 		_, _ = fmt.Fprintf(w, `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":%s,"columnDefinitions":[{"name":"Name","type":"string"}],"rows":[%s]}`, metadata, strings.Join(rows, ","))
 	}))
 	t.Cleanup(server.Close)
-	return must.Get(userclient.New(&rest.Config{Host: server.URL})).In(t)
+	return must.Get(userclient.NewCluster(&rest.Config{Host: server.URL})).In(t)
 }
 
 // A list is read whole to sort it and to search it by name.
@@ -77,9 +77,9 @@ func TestWholeListOfKind(t *testing.T) {
 		"?name=34&state=failing": {1, "t345", "Failing <b>1</b>"},
 	} {
 		req := newTestRequest(t, "/"+query)
-		req.API = must.Get(newTeamsAPI(t).As(userclient.User{OwnCredentials: true})).In(t)
+		req.API = must.Get(newTeamsAPI(t).Client(userclient.User{OwnCredentials: true})).In(t)
 		data := &kindPage{
-			Kind: c.Kinds[0], Name: req.Query("name"), Controllers: source.controllers, ListView: req.NewListView(kindListView(c.Kinds[0], "")),
+			Kind: c.Kinds[0], Name: req.Query("name"), Controllers: source.controllers, ListView: req.NewListView(objectRowSpec("namespace").View()),
 		}
 		must.Succeed(t, req.listRows(data, []processes.Info{{Source: source, Controllers: source.controllers}}))
 		if len(data.Rows) != want.rows || data.Rows[0].Name != want.first {

@@ -102,8 +102,8 @@ func (s *Server) routes() []web.Route {
 	}
 	return []web.Route{
 		route("GET /{$}", showOverview),
-		route("GET /controllers/{process}/{controller}", showController),
-		route("GET /controllers/{process}/{controller}/reviews", showReviews),
+		route("GET /controllers/{process}/{controller}", func(req *request) error { return req.showController(false) }),
+		route("GET /controllers/{process}/{controller}/reviews", func(req *request) error { return req.showController(true) }),
 		route("GET /controllers/{process}/{controller}/reviews/{id}", showReview),
 		route("POST /controllers/{process}/{controller}/suspend", suspendController),
 		route("POST /controllers/{process}/{controller}/resume", resumeController),
@@ -117,7 +117,7 @@ func (s *Server) routes() []web.Route {
 
 // NewForConfig is New with a client of a cluster that logs what users change.
 func NewForConfig(config *rest.Config, o Options) (*Server, error) {
-	client, err := userclient.New(config)
+	client, err := userclient.NewCluster(config)
 	if err != nil {
 		return nil, fmt.Errorf("create a client for the users of the dashboard: %w", err)
 	}

@@ -101,7 +101,7 @@ func newServer(t *testing.T, sources ...inspect.Source) *Server {
 // serverOf returns a Server of an API server.
 func serverOf(t *testing.T, host string, o Options, sources ...inspect.Source) *Server {
 	t.Helper()
-	o.Cluster, o.Log = must.Get(userclient.New(&rest.Config{Host: host})).In(t), slog.New(slog.DiscardHandler)
+	o.Cluster, o.Log = must.Get(userclient.NewCluster(&rest.Config{Host: host})).In(t), slog.New(slog.DiscardHandler)
 	o.Sources = func(context.Context) []inspect.Source { return sources }
 	return must.Get(New(o)).In(t)
 }

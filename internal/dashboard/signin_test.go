@@ -181,12 +181,12 @@ func TestSignOutDropsClient(t *testing.T) {
 	b := newBrowser(t, api.URL)
 	b.send("POST", "/signin", url.Values{"token": {secretToken}})
 	user := userclient.User{Name: "ann", Token: secretToken}
-	before := must.Get(b.server.Cluster.As(user)).In(t)
-	if again, _ := b.server.Cluster.As(user); again != before {
+	before := must.Get(b.server.Cluster.Client(user)).In(t)
+	if again, _ := b.server.Cluster.Client(user); again != before {
 		t.Fatal("a user is connected for each page")
 	}
 	b.expect(b.send("POST", "/signout", nil), 303, "/signin", "")
-	if after, _ := b.server.Cluster.As(user); after == before {
+	if after, _ := b.server.Cluster.Client(user); after == before {
 		t.Error("the token of who has signed out is kept")
 	}
 }

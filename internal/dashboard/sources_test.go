@@ -49,7 +49,7 @@ func newPodCluster(t *testing.T) *userclient.Cluster {
 	t.Helper()
 	a := newFakeAPI(t, discoveryResponses())
 	a.responses["/api/v1/namespaces/shop/pods/a"] = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"shop","uid":"u1"}}`
-	return must.Get(userclient.New(&rest.Config{Host: a.URL})).In(t)
+	return must.Get(userclient.NewCluster(&rest.Config{Host: a.URL})).In(t)
 }
 
 // A hung process does not block pages, and pages report it.

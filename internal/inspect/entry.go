@@ -3,7 +3,6 @@ package inspect
 import (
 	"encoding/json"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 	"unsafe"
@@ -77,24 +76,19 @@ func (e *entry) strip() {
 }
 
 // view returns the run without requests, responses and changes. It belongs to the caller.
-func (e *entry) view() Run { return e.shown(e.run.Render(false)) }
+func (e *entry) view() Run { return e.withoutTokens(e.run.Render(false)) }
 
-// shown returns a run of the entry without tokens.
-func (e *entry) shown(run Run) Run {
+// withoutTokens returns a run of the entry without tokens.
+func (e *entry) withoutTokens(run Run) Run {
 	if !e.rendered {
 		return run
 	}
 	return hideTokens(run)
 }
 
-// LastComparable returns the last call whose request is comparable to that of another call.
-func LastComparable(steps []Step, like *Call) *Call {
-	for _, step := range slices.Backward(steps) {
-		if step.Call != nil && like.ComparableTo(step.Call) {
-			return step.Call
-		}
-	}
-	return nil
+func hideTokens(run Run) Run {
+	hide := func(raw json.RawMessage) json.RawMessage { return redact.HideTokens(raw, redact.Mask) }
+	return redact.EachText(run, func(text string) string { return string(hide(json.RawMessage(text))) }, hide)
 }
 
 // objectKey identifies an object in any version.
@@ -191,13 +185,9 @@ func (m *memory) dynamic(v reflect.Value) {
 
 func (m *memory) fields(v reflect.Value) {
 	switch v.Type() { // All objects share the texts of these.
-	case kindType:
-		kind, _ := reflect.TypeAssert[object.Kind](v)
-		m.secret = m.secret || kind.GroupKind().IsSecret()
-		return
-	case resourceType:
-		resource, _ := reflect.TypeAssert[object.Resource](v)
-		m.secret = m.secret || resource.GroupKind().IsSecret()
+	case kindType, resourceType:
+		of, _ := reflect.TypeAssert[interface{ GroupKind() object.GroupKind }](v)
+		m.secret = m.secret || of.GroupKind().IsSecret()
 		return
 	}
 	for i := range v.NumField() {

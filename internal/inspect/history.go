@@ -15,15 +15,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
-// The default bounds of a History.
-const (
-	defaultBytes = 32 << 20
-	// maxControllerBytes and maxControllerRuns bound the history of one controller,
-	// maxObjectRuns that of one object, so that a busy one does not displace the others.
-	maxControllerBytes = 4 << 20
-	maxControllerRuns  = 1000
-	maxObjectRuns      = 32
-)
+// defaultBytes bounds the memory of a History.
+const defaultBytes = 32 << 20
 
 // HistoryOptions bound a History. The zero value works.
 type HistoryOptions struct {
@@ -68,7 +61,7 @@ func (b *History) Add(run Run) {
 	e := newEntry(&run, b.key)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := b.controller(run.Controller)
+	s := b.historyOf(run.Controller)
 	if run.Outcome != record.Deleted {
 		s.addLocalCalls(&run)
 		s.series.add(&run)
@@ -86,16 +79,16 @@ func (b *History) addNoop(run *Run) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	// An object without a history does not get one.
-	if d := b.controller(run.Controller).objects[objectKeyOf(run)]; d != nil {
+	if d := b.historyOf(run.Controller).objects[objectKeyOf(run)]; d != nil {
 		d.noops++
 		d.clearNext(run)
 	}
 }
 
-func (b *History) controller(controller string) *controllerHistory {
+func (b *History) historyOf(controller string) *controllerHistory {
 	s := b.controllers[controller]
 	if s == nil {
-		s = &controllerHistory{objects: map[objectKey]*objectHistory{}, calls: map[callKey]*callCounter{}}
+		s = &controllerHistory{objects: map[objectKey]*objectHistory{}, calls: callCounters{}}
 		b.controllers[controller] = s
 	}
 	return s
@@ -103,7 +96,7 @@ func (b *History) controller(controller string) *controllerHistory {
 
 // trim enforces the bound of memory; the largest controller gives way.
 func (b *History) trim() {
-	for b.bytes() > b.options.MaxBytes {
+	for b.used() > b.options.MaxBytes {
 		largest := slices.MaxFunc(slices.Collect(maps.Values(b.controllers)),
 			func(s, t *controllerHistory) int { return cmp.Compare(s.bytes, t.bytes) })
 		if !largest.shrink() {
@@ -112,7 +105,7 @@ func (b *History) trim() {
 	}
 }
 
-func (b *History) bytes() (sum int) {
+func (b *History) used() (sum int) {
 	for _, s := range b.controllers {
 		sum += s.bytes
 	}
@@ -205,11 +198,42 @@ func (b *History) find(id uint64) (found entry, previous []uint64) {
 	return found, previous
 }
 
+// Reviews returns the recorded reviews by a controller, newest first, without requests and
+// responses. detailed adds the groups of the users and the changed fields.
+func (b *History) Reviews(controller string, detailed bool) []Run {
+	entries := b.reviewEntries(controller)
+	runs := make([]Run, 0, len(entries))
+	for i := range entries {
+		run := entries[i].run.Render(detailed)
+		run.Steps[0].Call.Request, run.Steps[0].Call.Response = nil, nil
+		runs = append(runs, entries[i].withoutTokens(run))
+	}
+	slices.SortStableFunc(runs, func(a, b Run) int { return b.Began.Compare(a.Began) })
+	return runs
+}
+
+// reviewEntries returns copies of the entries of reviews, newest first.
+func (b *History) reviewEntries(controller string) []entry {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.controllers[controller]
+	if s == nil {
+		return nil
+	}
+	var found []entry
+	for _, e := range slices.Backward(s.entries) {
+		if e.review {
+			found = append(found, *e)
+		}
+	}
+	return found
+}
+
 // Stats returns the size and bounds.
 func (b *History) Stats() HistoryStats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	stats := HistoryStats{Bytes: b.bytes(), MaxBytes: b.options.MaxBytes, Off: b.options.Off}
+	stats := HistoryStats{Bytes: b.used(), MaxBytes: b.options.MaxBytes, Off: b.options.Off}
 	for _, s := range b.controllers {
 		stats.Runs += len(s.entries)
 	}
@@ -223,7 +247,7 @@ func (b *History) AddCall(controller, what, outcome string, took time.Duration) 
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.controller(controller).addCall(what, outcome, took)
+	b.historyOf(controller).calls.add(what, outcome, took)
 }
 
 // AddHookCall counts a call of a webhook by its status code, which says more than the error in the run.
@@ -233,9 +257,9 @@ func (b *History) AddHookCall(controller, what, code string, took time.Duration)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := b.controller(controller)
+	s := b.historyOf(controller)
 	s.remote = true
-	s.addCall(what, code, took)
+	s.calls.add(what, code, took)
 }
 
 // Calls returns the calls of a controller by outcome.
@@ -243,7 +267,7 @@ func (b *History) Calls(controller string) []CallStats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s := b.controllers[controller]; s != nil {
-		return s.callStats()
+		return s.calls.stats()
 	}
 	return nil
 }
@@ -288,172 +312,4 @@ func (b *History) Revision() (revision uint64, changed <-chan struct{}) {
 		b.changed = make(chan struct{})
 	}
 	return b.revision, b.changed
-}
-
-// controllerHistory is the history of one controller, by age and by object.
-type controllerHistory struct {
-	// entries are the runs, oldest first; the first stripped of them have no bodies left.
-	entries  []*entry
-	stripped int
-	bytes    int
-	// allowed is the number of reviews that allowed their request.
-	allowed int
-	objects map[objectKey]*objectHistory
-	series  series
-	calls   map[callKey]*callCounter
-	// remote reports that the webhook client counts the calls.
-	remote bool
-}
-
-// objectHistory is the history of one object, oldest first.
-type objectHistory struct {
-	entries []*entry
-	// noops is the number of runs without changes since the latest entry.
-	noops int
-}
-
-// lastComparable returns the ID of the last run before the given one with a comparable call; 0 if there is none.
-func (d *objectHistory) lastComparable(call *Call, before uint64) uint64 {
-	for _, e := range slices.Backward(d.entries) {
-		if call != nil && e.run.ID < before && LastComparable(e.run.Steps, call) != nil {
-			return e.run.ID
-		}
-	}
-	return 0
-}
-
-// clearNext removes the scheduled next run from earlier entries. Writes of daemons and reviews do not count as runs.
-func (d *objectHistory) clearNext(run *Run) {
-	if run.Trigger != "" {
-		return
-	}
-	for _, e := range d.entries {
-		e.run.Next = time.Time{}
-	}
-}
-
-func (s *controllerHistory) add(e *entry, run *Run) {
-	d := s.objects[e.key]
-	if d == nil {
-		d = &objectHistory{}
-	}
-	most := maxObjectRuns
-	if e.key.name == "" { // The API server has yet to generate the names: these are reviews of many objects.
-		most = maxControllerRuns
-	}
-	if len(d.entries) >= most {
-		s.remove(d.expendable())
-	}
-	d.clearNext(run)
-	e.run.Noops, d.noops = d.noops, 0
-	d.entries = append(d.entries, e)
-	s.objects[e.key] = d
-	s.entries = append(s.entries, e)
-	s.bytes += e.size
-	if e.allowed {
-		s.allowed++
-	}
-}
-
-// expendable returns the entry to remove first. Of an object that has failed since, it keeps the
-// last successful run and the one after it: what happened between them explains the failures.
-func (d *objectHistory) expendable() *entry {
-	synced := func(e *entry) bool { return e.run.Outcome == record.Synced }
-	if synced(d.entries[0]) && len(d.entries) > 2 && !slices.ContainsFunc(d.entries[1:], synced) {
-		return d.entries[2]
-	}
-	return expendable(d.entries, len(lists.Filter(d.entries, func(e *entry) bool { return e.allowed })))
-}
-
-// expendable returns the entry to remove first: the oldest. As long as most entries are allowed
-// reviews it is the oldest of those, since a busy webhook would displace its denials.
-func expendable(entries []*entry, allowed int) *entry {
-	if allowed > len(entries)/2 {
-		return entries[slices.IndexFunc(entries, func(e *entry) bool { return e.allowed })]
-	}
-	return entries[0]
-}
-
-// trim enforces the bounds. A run larger than half of them is stripped.
-func (s *controllerHistory) trim(bytes int) {
-	if e := s.entries[len(s.entries)-1]; e.size > bytes/2 {
-		s.strip(e)
-	}
-	for len(s.entries) > maxControllerRuns {
-		s.remove(expendable(s.entries, s.allowed))
-	}
-	for s.bytes > bytes && s.shrink() {
-	}
-}
-
-// shrink strips the oldest run with bodies, or else removes a run. It reports whether there was one.
-func (s *controllerHistory) shrink() bool {
-	switch {
-	case s.stripped < len(s.entries):
-		s.strip(s.entries[s.stripped])
-		s.stripped++
-	case len(s.entries) > 0:
-		s.remove(expendable(s.entries, s.allowed))
-	default:
-		return false
-	}
-	return true
-}
-
-func (s *controllerHistory) strip(e *entry) {
-	s.bytes -= e.size
-	e.strip()
-	s.bytes += e.size
-}
-
-func (s *controllerHistory) remove(e *entry) {
-	at := slices.Index(s.entries, e)
-	if at == 0 { // As most are: without a move of the others.
-		s.entries[0], s.entries = nil, s.entries[1:]
-	} else {
-		s.entries = slices.Delete(s.entries, at, at+1)
-	}
-	if at < s.stripped {
-		s.stripped--
-	}
-	d := s.objects[e.key]
-	of := slices.Index(d.entries, e)
-	if d.entries = slices.Delete(d.entries, of, of+1); len(d.entries) == 0 {
-		delete(s.objects, e.key)
-	}
-	s.bytes -= e.size
-	if e.allowed {
-		s.allowed--
-	}
-}
-
-// Reviews returns the recorded reviews by a controller, newest first, without requests and
-// responses. detailed adds the groups of the users and the changed fields.
-func (b *History) Reviews(controller string, detailed bool) []Run {
-	entries := b.reviewEntries(controller)
-	runs := make([]Run, 0, len(entries))
-	for i := range entries {
-		run := entries[i].run.Render(detailed)
-		run.Steps[0].Call.Request, run.Steps[0].Call.Response = nil, nil
-		runs = append(runs, entries[i].shown(run))
-	}
-	slices.SortStableFunc(runs, func(a, b Run) int { return b.Began.Compare(a.Began) })
-	return runs
-}
-
-// reviewEntries returns copies of the entries of reviews, newest first.
-func (b *History) reviewEntries(controller string) []entry {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s := b.controllers[controller]
-	if s == nil {
-		return nil
-	}
-	var found []entry
-	for _, e := range slices.Backward(s.entries) {
-		if e.review {
-			found = append(found, *e)
-		}
-	}
-	return found
 }

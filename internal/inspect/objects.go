@@ -16,6 +16,39 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
+// Query filters and sorts objects.
+type Query struct {
+	// Text matches the name, the namespace or the error; lower case.
+	Text string `json:"text,omitempty"`
+	// ReadableKinds are the kinds, among those the controller writes, that the reader may
+	// read here: Text does not match errors that may quote other kinds.
+	ReadableKinds []object.Kind `json:"readableKinds,omitempty"`
+	// Group, Kind, Namespace and State filter if set. A Kind without Group is of the core group.
+	Group     string `json:"group,omitempty"`
+	Kind      string `json:"kind,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	State     State  `json:"state,omitempty"`
+	// Labels selects objects. Reviewed objects have no labels here.
+	Labels LabelSelector `json:"labels,omitzero"`
+	// Sort is "state" (the default), "name", "created", "run" (latest first), "children"
+	// (most first), or "reconcileAt" (oldest request first, paused objects last).
+	Sort    string `json:"sort,omitempty"`
+	Reverse bool   `json:"reverse,omitempty"`
+	// Offset and Limit select the page; the default limit is 100.
+	Offset int `json:"offset,omitempty"`
+	Limit  int `json:"limit,omitempty"`
+}
+
+// Page is a page of a list.
+type Page struct {
+	// Total is the number of all objects, Matching of those that match the query, and
+	// States the number of all objects by state.
+	Total    int           `json:"total"`
+	Matching int           `json:"matching"`
+	States   map[State]int `json:"states"`
+	Objects  []ObjectState `json:"objects"`
+}
+
 // ManagedObject is an object managed by a controller.
 type ManagedObject struct {
 	Resource object.Resource
@@ -24,30 +57,6 @@ type ManagedObject struct {
 	// created is the creation timestamp as JSON, which sorts like the time.
 	created     []byte
 	reconcileAt time.Time
-}
-
-// RefOf returns the reference of an object.
-func RefOf(r object.Resource, o *object.Object) object.Ref {
-	ref := r.Ref(o.Namespace(), o.Name())
-	ref.UID = strings.Clone(o.UID())
-	return ref
-}
-
-// StateOf returns the state of an object.
-func StateOf(c *record.ObjectState) State {
-	switch {
-	case c.Paused:
-		return StatePaused
-	case c.Standby:
-		return StateUnknown
-	case c.Failing:
-		return StateFailing
-	case c.Conflict != "":
-		return StateConflicting
-	case c.Queued:
-		return StateQueued
-	}
-	return StateSynced
 }
 
 const defaultLimit = 100
@@ -176,13 +185,6 @@ func (s *ManagedObject) View() ObjectState {
 		objectState.Mentions = slices.Clone(s.Locations)
 	}
 	return objectState
-}
-
-// ChildOf converts a child.
-func ChildOf(c record.Child) Child {
-	child := Child{Ref: RefOf(c.Resource, c.Object), Created: c.Object.Time("creationTimestamp")}
-	child.Health, child.Message = HealthOf(c.Object)
-	return child
 }
 
 // LabelSelector selects objects by their labels, as `kubectl --selector` does. The zero value

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
@@ -39,7 +39,7 @@ func Redact(run Run, may func(kind object.Kind, namespace string) bool) Run {
 	}
 	steps := make([]Step, len(run.Steps))
 	for i, step := range run.Steps {
-		steps[i] = r.step(step, own)
+		steps[i] = r.redactStep(step, own)
 	}
 	run.Steps = steps
 	return run
@@ -108,12 +108,12 @@ func pluralsOf(run *Run) map[object.GroupKind]object.Kind {
 	return known
 }
 
-// step redacts a step. own reports whether the object of the run may be read.
-func (r *redactor) step(step Step, own bool) Step {
+// redactStep redacts a step. own reports whether the object of the run may be read.
+func (r *redactor) redactStep(step Step, own bool) Step {
 	switch {
 	case step.Call != nil:
 		call := *step.Call
-		call.Request, call.Response = r.text(call.Request, own), r.text(call.Response, own)
+		call.Request, call.Response = r.redactJSON(call.Request, own), r.redactJSON(call.Response, own)
 		if len(call.Output) > 0 && (!own || r.hidden) {
 			call.Output, call.OutputMore = []string{Redacted}, 0
 		}
@@ -129,9 +129,9 @@ func (r *redactor) step(step Step, own bool) Step {
 		}
 		step.Call = &call
 	case step.Plan != nil:
-		step.Plan = r.plan(step.Plan)
+		step.Plan = r.redactPlan(step.Plan)
 	case step.Write != nil:
-		step.Write = r.write(*step.Write, own)
+		step.Write = r.redactWrite(*step.Write, own)
 	case step.Event != nil && (!own || r.repeatsHiddenError(step.Event.Message)):
 		event := *step.Event
 		event.Message = Redacted
@@ -140,7 +140,7 @@ func (r *redactor) step(step Step, own bool) Step {
 	return step
 }
 
-func (r *redactor) write(write Write, own bool) *Write {
+func (r *redactor) redactWrite(write Write, own bool) *Write {
 	readable := r.may(write.Object.Kind, write.Object.Namespace)
 	if !readable {
 		write.Changes = nil
@@ -151,8 +151,8 @@ func (r *redactor) write(write Write, own bool) *Write {
 	return &write
 }
 
-func (r *redactor) plan(p *Planned) *Planned {
-	planned := Planned{Unchanged: p.Unchanged}
+func (r *redactor) redactPlan(p *record.Planned) *record.Planned {
+	planned := record.Planned{Unchanged: p.Unchanged}
 	for _, action := range p.Actions {
 		if !r.may(action.Object.Kind, action.Object.Namespace) {
 			action.Reason, action.Changes = Redacted, nil
@@ -162,34 +162,46 @@ func (r *redactor) plan(p *Planned) *Planned {
 	return &planned
 }
 
-// text redacts a request or response. Invalid JSON is masked.
-func (r *redactor) text(text json.RawMessage, own bool) json.RawMessage {
+// redactJSON redacts a request or response. Invalid JSON is masked.
+func (r *redactor) redactJSON(text json.RawMessage, own bool) json.RawMessage {
 	switch {
 	case text == nil:
 		return nil
 	case !own:
 		return marshal(map[string]any{"hidden": Redacted})
 	}
-	reader := json.NewDecoder(bytes.NewReader(text))
-	reader.UseNumber()
-	var value any
-	if reader.Decode(&value) != nil {
+	fields, err := object.DecodeExact(text)
+	if err != nil {
 		return json.RawMessage(strconv.Quote(redact.Mask))
 	}
-	return marshal(transformValue(value, r.object))
+	return marshal(r.redactValue(fields))
 }
 
-// object replaces objects that may not be read by their names.
-func (r *redactor) object(value any) any {
-	members, is := value.(map[string]any)
-	if !is {
-		return value
+// redactValue replaces the objects in a value that may not be read, outer ones first.
+func (r *redactor) redactValue(value any) any {
+	switch inner := value.(type) {
+	case map[string]any:
+		if names := r.reduceToNames(inner); names != nil {
+			return names
+		}
+		for name, each := range inner {
+			inner[name] = r.redactValue(each)
+		}
+	case []any:
+		for i, each := range inner {
+			inner[i] = r.redactValue(each)
+		}
 	}
+	return value
+}
+
+// reduceToNames returns the names of an object that may not be read; nil for other values.
+func (r *redactor) reduceToNames(members map[string]any) map[string]any {
 	apiVersion, _ := members["apiVersion"].(string)
 	kind, _ := members["kind"].(string)
 	metadata, has := members["metadata"].(map[string]any)
 	if apiVersion == "" || kind == "" || !has {
-		return value
+		return nil
 	}
 	called, namespace := r.kindOf(apiVersion, kind), ""
 	if said, is := metadata["namespace"].(string); is {
@@ -199,7 +211,7 @@ func (r *redactor) object(value any) any {
 		namespace = r.namespace
 	}
 	if r.may(called, namespace) {
-		return value
+		return nil
 	}
 	r.hidden = true
 	names := map[string]any{}
@@ -320,25 +332,4 @@ func canReadErrors(c *Controller, may AccessCheck) bool {
 // Readable returns the kinds that may be read in a namespace, for Query.ReadableKinds.
 func Readable(kinds []object.Kind, namespace string, may func(kind object.Kind, namespace string) bool) []object.Kind {
 	return lists.Filter(kinds, func(k object.Kind) bool { return may(k, k.Within(namespace)) })
-}
-
-func hideTokens(run Run) Run {
-	hide := func(raw json.RawMessage) json.RawMessage { return redact.HideTokens(raw, redact.Mask) }
-	return redact.EachText(run, func(text string) string { return string(hide(json.RawMessage(text))) }, hide)
-}
-
-// transformValue applies a function to every value, outer values first.
-func transformValue(value any, edit func(any) any) any {
-	value = edit(value)
-	switch inner := value.(type) {
-	case map[string]any:
-		for name, each := range inner {
-			inner[name] = transformValue(each, edit)
-		}
-	case []any:
-		for i, each := range inner {
-			inner[i] = transformValue(each, edit)
-		}
-	}
-	return value
 }

@@ -26,11 +26,11 @@ func TestRedact(t *testing.T) {
 					`"children":{"Pod.v1":{"town/p":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"town","labels":{"a":"b"}},"spec":{}}}}}`),
 				Response: json.RawMessage(`{"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{}},{"apiVersion":"v1","kind":"Node"}]}`),
 			}},
-			{Plan: &Planned{Unchanged: 1, Actions: []Action{
+			{Plan: &record.Planned{Unchanged: 1, Actions: []Action{
 				{Verb: "update", Object: object.Ref{Kind: object.Kind{Version: "v1", Plural: "pods", Kind: "Pod"}, Namespace: "town", Name: "p"}, Reason: "spec differs", Changes: []Change{{Path: "spec"}}},
 			}}},
 			{Write: &Write{Verb: "update", Object: object.Ref{Kind: object.Kind{Group: "example.org", Kind: "Rate"}, Namespace: "town"}, Changes: []Change{{Path: "status"}}}},
-			{Event: &Event{Reason: "R", Message: "m"}},
+			{Event: &hook.Event{Reason: "R", Message: "m"}},
 		},
 	}
 	kept := string(marshal(run))
@@ -111,8 +111,8 @@ func TestRedactWriteErrors(t *testing.T) {
 		Error:  "apply Pod town/p: " + refusal,
 		Steps: []Step{
 			{Write: &Write{Object: object.Ref{Kind: object.Kind{Version: "v1", Kind: "Pod"}, Namespace: "town", Name: "p"}, Error: refusal, Fault: &Fault{Kind: failure.Invalid, Path: "spec.secret"}}},
-			{Event: &Event{Message: "failed: " + refusal[:len(refusal)-10] + "…"}},
-			{Event: &Event{Message: "another"}},
+			{Event: &hook.Event{Message: "failed: " + refusal[:len(refusal)-10] + "…"}},
+			{Event: &hook.Event{Message: "another"}},
 		},
 	}
 	for _, c := range []struct {

@@ -16,9 +16,8 @@ import (
 const (
 	pointInterval = 5 * time.Second
 	maxPoints     = 120
-	// maxSamples bounds the durations for the median of a point, maxCallSamples those of calls.
-	maxSamples     = 64
-	maxCallSamples = 256
+	// maxSamples bounds the durations for the median of a point.
+	maxSamples = 64
 )
 
 // series holds the points of the last ten minutes in a ring.
@@ -91,6 +90,9 @@ func quantile(of []time.Duration, part float64) time.Duration {
 	return sorted[min(int(part*float64(len(sorted))), len(sorted)-1)]
 }
 
+// maxCallSamples bounds the durations of the calls of a function.
+const maxCallSamples = 256
+
 type callKey struct{ what, outcome string }
 
 type callCounter struct {
@@ -99,12 +101,15 @@ type callCounter struct {
 	took []time.Duration
 }
 
-func (s *controllerHistory) addCall(what, outcome string, took time.Duration) {
+// callCounters count the calls of a controller by function and outcome.
+type callCounters map[callKey]*callCounter
+
+func (c callCounters) add(what, outcome string, took time.Duration) {
 	name := callKey{what, outcome}
-	t := s.calls[name]
+	t := c[name]
 	if t == nil {
 		t = &callCounter{}
-		s.calls[name] = t
+		c[name] = t
 	}
 	if len(t.took) < maxCallSamples {
 		t.took = append(t.took, took)
@@ -112,19 +117,6 @@ func (s *controllerHistory) addCall(what, outcome string, took time.Duration) {
 		t.took[t.count%maxCallSamples] = took
 	}
 	t.count++
-}
-
-// addLocalCalls counts the calls of hooks that are functions of this process.
-func (s *controllerHistory) addLocalCalls(run *Run) {
-	if s.remote {
-		return
-	}
-	for i := range run.Steps {
-		call := run.Steps[i].Call
-		if call != nil && (call.Sent.Sync != nil || call.Sent.Customize != nil) {
-			s.addCall(call.Name, CallOutcome(call.Err), run.Steps[i].Took)
-		}
-	}
 }
 
 // CallOutcome returns the outcome of a function call.
@@ -144,14 +136,14 @@ func CallOutcome(err error) string {
 	return "error"
 }
 
-// callStats returns the calls, sorted by name and outcome.
-func (s *controllerHistory) callStats() []CallStats {
-	names := slices.SortedFunc(maps.Keys(s.calls), func(a, b callKey) int {
+// stats returns the calls, sorted by name and outcome.
+func (c callCounters) stats() []CallStats {
+	names := slices.SortedFunc(maps.Keys(c), func(a, b callKey) int {
 		return cmp.Or(cmp.Compare(a.what, b.what), cmp.Compare(a.outcome, b.outcome))
 	})
 	all := make([]CallStats, 0, len(names))
 	for _, name := range names {
-		t := s.calls[name]
+		t := c[name]
 		all = append(all, CallStats{
 			Name: name.what, Outcome: name.outcome, Count: t.count,
 			P50: quantile(t.took, 0.5), P99: quantile(t.took, 0.99),

@@ -82,7 +82,7 @@ func (p *Timeouts) noteSlow(s Source, late bool, now time.Time) {
 	maps.DeleteFunc(p.slow, func(_ Source, at time.Time) bool { return now.Sub(at) >= slowMemory })
 	if !late {
 		delete(p.slow, s)
-	} else if p.slow[s].IsZero() {
+	} else if _, noted := p.slow[s]; !noted {
 		p.slow[s] = now
 	}
 }

@@ -1,11 +1,15 @@
 package recording
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // Reader reads a recording. It is not safe for concurrent use.
@@ -102,4 +106,69 @@ func (r *Reader) readValue(line []byte) error {
 	}
 	r.values[digest] = value
 	return nil
+}
+
+// blockReader reads the texts of blocks.
+type blockReader struct {
+	in   *bufio.Reader
+	read *readCounter
+	gzip gzip.Reader
+	// offset is the end of the last block that was whole.
+	offset int64
+}
+
+type readCounter struct {
+	io.Reader
+
+	bytes int64
+}
+
+func (c *readCounter) Read(into []byte) (int, error) {
+	n, err := c.Reader.Read(into)
+	c.bytes += int64(n)
+	return n, err
+}
+
+func newBlockReader(in io.Reader) *blockReader {
+	counter := &readCounter{Reader: in}
+	return &blockReader{in: bufio.NewReader(counter), read: counter}
+}
+
+// text returns the text of the next block; io.EOF at the end, errCut for a part of a block.
+func (r *blockReader) text() ([]byte, error) {
+	if _, err := r.in.Peek(1); err != nil {
+		if r.offset == 0 && errors.Is(err, io.EOF) {
+			err = ErrEmpty
+		}
+		return nil, err
+	}
+	before, _ := r.in.Peek(len(magic) + len(version)) // The versions before gzip have it as text.
+	if err := r.gzip.Reset(r.in); err != nil && (r.offset > 0 || !errors.Is(err, gzip.ErrHeader)) {
+		return nil, r.damaged(err)
+	}
+	switch found, is := strings.CutPrefix(cmp.Or(r.gzip.Comment, string(before)), magic); {
+	case !is:
+		return nil, ErrNotRecording
+	case found != version:
+		return nil, unreadableError{fmt.Errorf("has the version %q; this setpoint reads %s: use the setpoint that recorded it, or "+
+			"record again",
+			found, version)}
+	}
+	r.gzip.Multistream(false)
+	text, err := io.ReadAll(io.LimitReader(&r.gzip, maxBlock+1))
+	if err == nil && len(text) > maxBlock {
+		err = fmt.Errorf("more than %d bytes", maxBlock)
+	}
+	if err != nil {
+		return nil, r.damaged(err)
+	}
+	r.offset = r.read.bytes - int64(r.in.Buffered())
+	return text, nil
+}
+
+func (r *blockReader) damaged(problem error) error {
+	if errors.Is(problem, io.ErrUnexpectedEOF) || errors.Is(problem, io.EOF) {
+		return errCut
+	}
+	return unreadableError{fmt.Errorf("the file is damaged after byte %d: %w", r.offset, problem)}
 }

@@ -2,43 +2,12 @@ package recording
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/base64"
+	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"io"
-	"time"
-)
-
-// Segment begins a part of a file that can be read without the parts before it: what one process recorded.
-type Segment struct {
-	Process string    `json:"process"`
-	Version string    `json:"setpoint"`
-	Began   time.Time `json:"began"`
-}
-
-// Totals count what a recording lacks.
-type Totals struct {
-	// Dropped calls came faster than they could be written, or their requests are no JSON; Oversized ones are too large.
-	Dropped   uint64 `json:"dropped,omitempty"`
-	Oversized uint64 `json:"oversized,omitempty"`
-}
-
-// Plus returns the sum.
-func (t Totals) Plus(more Totals) Totals {
-	return Totals{t.Dropped + more.Dropped, t.Oversized + more.Oversized}
-}
-
-// Minus returns the difference.
-func (t Totals) Minus(less Totals) Totals {
-	return Totals{t.Dropped - less.Dropped, t.Oversized - less.Oversized}
-}
-
-// The limits of a segment bound the memory of writers and readers.
-const (
-	maxSegmentValues = 1 << 16
-	maxSegmentBytes  = 64 << 20
 )
 
 // Writer writes calls. Each value is written once per segment. It is not safe for concurrent use.
@@ -75,9 +44,11 @@ func (w *Writer) Add(call *Call, request, response json.RawMessage) error {
 		if size > w.maxLine {
 			return ""
 		}
-		return w.value(raw)
+		return w.addValue(raw)
 	}
-	template, err := editObjects(request, func(raw json.RawMessage) json.RawMessage { return quoted(digestOf(oneLine(raw))) })
+	template, err := editObjects(request, func(raw json.RawMessage) json.RawMessage {
+		return json.RawMessage(`"` + digestOf(oneLine(raw)) + `"`)
+	})
 	if err != nil {
 		return w.drop(start, Totals{Dropped: 1})
 	}
@@ -92,7 +63,7 @@ func (w *Writer) Add(call *Call, request, response json.RawMessage) error {
 	if size > w.maxLine || w.text.Len()-start+len(line) > w.maxLine {
 		return w.drop(start, Totals{Oversized: 1})
 	}
-	w.line(line)
+	w.addLine(line)
 	w.pending++
 	if w.text.Len() >= blockSize {
 		return w.Flush()
@@ -128,36 +99,29 @@ func (w *Writer) beginSegment() {
 		return
 	}
 	w.begun, w.digests, w.bytes = true, map[[2]uint64]string{}, 0
-	w.object("segment", w.segment)
+	w.addField("segment", w.segment)
 }
 
 // AddTotals says how much more is missing.
-func (w *Writer) AddTotals(t Totals) { w.object("totals", t) }
+func (w *Writer) AddTotals(t Totals) { w.addField("totals", t) }
 
-// object adds a line with one field, whose value always has a JSON form.
-func (w *Writer) object(name string, value any) {
+// addField adds a line with one field, whose value always has a JSON form.
+func (w *Writer) addField(name string, value any) {
 	if line, err := json.Marshal(map[string]any{name: value}); err == nil {
-		w.line(line)
+		w.addLine(line)
 	}
 }
 
-func (w *Writer) line(line []byte) {
+func (w *Writer) addLine(line []byte) {
 	w.text.Write(line)
 	w.text.WriteByte('\n')
 }
 
-// The line of a value, around its digest and its JSON.
-const (
-	valuePrefix = `{"value":"`
-	valueMiddle = `","json":`
-	valueSuffix = `}`
-)
-
 // seeds are of two hashes, so that different values have different pairs.
 var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 
-// value returns the digest of a value, and writes the value if it is new.
-func (w *Writer) value(raw json.RawMessage) string {
+// addValue returns the digest of a value, and writes the value if it is new.
+func (w *Writer) addValue(raw json.RawMessage) string {
 	key := [2]uint64{maphash.Bytes(seeds[0], raw), maphash.Bytes(seeds[1], raw)}
 	if digest, known := w.digests[key]; known {
 		return digest
@@ -185,17 +149,6 @@ func oneLine(raw json.RawMessage) json.RawMessage {
 	return compact.Bytes()
 }
 
-const digestLength = 22
-
-func digestOf(value []byte) string {
-	sum := sha256.Sum256(value)
-	return base64.RawURLEncoding.EncodeToString(sum[:16])
-}
-
-func quoted(text string) json.RawMessage {
-	return json.RawMessage(`"` + text + `"`)
-}
-
 // Flush writes what was added.
 func (w *Writer) Flush() error {
 	if w.err != nil || w.text.Len() == 0 {
@@ -210,4 +163,25 @@ func (w *Writer) Flush() error {
 		w.text = bytes.Buffer{} // One large call must not keep its memory.
 	}
 	return w.err
+}
+
+// blockWriter writes texts as blocks.
+type blockWriter struct {
+	out     io.Writer
+	encoder *gzip.Writer
+	block   bytes.Buffer
+}
+
+func (w *blockWriter) write(text []byte) (int, error) {
+	w.block.Reset()
+	if w.encoder == nil {
+		w.encoder, _ = gzip.NewWriterLevel(&w.block, gzip.BestSpeed) // It fails only for an unknown level.
+	}
+	w.encoder.Reset(&w.block)
+	w.encoder.Comment = magic + version
+	_, err := w.encoder.Write(text)
+	if err := errors.Join(err, w.encoder.Close()); err != nil {
+		return 0, err
+	}
+	return w.out.Write(w.block.Bytes())
 }

@@ -60,7 +60,7 @@ func (v *Values) inMembers(members map[string]any, secret bool) map[string]any {
 	if secret {
 		for _, name := range changedSides(members) {
 			if members[name] != nil {
-				members[name] = v.at(isData(members["path"]), members[name])
+				members[name] = v.replacementAt(isData(members["path"]), members[name])
 			}
 		}
 	}
@@ -73,11 +73,11 @@ func (v *Values) inMembers(members map[string]any, secret bool) map[string]any {
 
 // maskSecret replaces the values of a Secret, or of a patch of one, by their place.
 func (v *Values) maskSecret(secret map[string]any) {
-	replaceSecret(secret, &v.index, func(path string, value any) string { return v.at(isData(path), value) })
+	replaceSecret(secret, &v.index, func(path string, value any) string { return v.replacementAt(isData(path), value) })
 }
 
-// at returns what replaces the value of a field.
-func (v *Values) at(encoded bool, value any) string {
+// replacementAt returns what replaces the value of a field.
+func (v *Values) replacementAt(encoded bool, value any) string {
 	text, is := value.(string)
 	if !is {
 		whole, _ := json.Marshal(value) //nolint:errchkjson // It was JSON.

@@ -12,6 +12,9 @@ import (
 	"strings"
 )
 
+// Mask replaces a value where a reader sees it.
+const Mask = "••••••"
+
 // A token stands for a value of a Secret. In the data of a Secret it is encoded as the value was. Equal values
 // have equal tokens, as long as the process keeps the key.
 const (

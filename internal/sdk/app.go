@@ -169,15 +169,15 @@ func (a *App) logger() *slog.Logger {
 	return cmp.Or(a.log, slog.Default())
 }
 
-// Handle is embedded in setpoint.App, so that Of has access to the implementation although the App exports none.
-type Handle struct{ app *App }
+// Implementation is embedded in setpoint.App, so that Of has access to the implementation although the App exports none.
+type Implementation struct{ app *App }
 
-// NewHandle returns the handle of an app.
-func NewHandle(app *App) Handle { return Handle{app} }
+// NewImplementation returns what to embed for an app.
+func NewImplementation(app *App) Implementation { return Implementation{app} }
 
-func (h Handle) implementation() *App { return h.app }
+func (i Implementation) implementation() *App { return i.app }
 
-// Of returns the implementation of a *setpoint.App. No other type has the method that the Handle gives to it.
+// Of returns the implementation of a *setpoint.App. No other type has the method that the Implementation gives to it.
 func Of(app interface{ implementation() *App }) *App { return app.implementation() }
 
 // inFlight are the calls of functions that have not returned.

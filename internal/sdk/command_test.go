@@ -186,10 +186,8 @@ func TestInFlightCalls(t *testing.T) {
 	linger := pods.AddHandler("linger")
 	linger.AddReason(hook.ReasonCreate)
 	linger.Once = func(ctx context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		c, err := NewCall(&pods.Controller, "linger", nil, n.Object)
-		if err != nil {
-			return nil, err
-		}
+		c := NewInvocation(&pods.Controller, "linger")
+		c.Metadata, _ = readMetadata(n.Object)
 		return nil, c.Invoke(ctx, "handler", "linger", func() error {
 			begun <- true
 			<-end

@@ -53,6 +53,8 @@ type Controller struct {
 	// indexes are those of the kind, and watches fill them.
 	indexes []indexer
 	watches instances[[]*cache.View]
+	// memories are what the functions keep for objects.
+	memories memories
 }
 
 // logic is what For and Compose each add to a controller.
@@ -110,8 +112,8 @@ func (c *Controller) register(app *App, goType reflect.Type, l logic) {
 	app.controllers = append(app.controllers, c)
 }
 
-// App returns the app of the controller.
-func (c *Controller) App() *App { return c.app }
+// AddProblem adds what is wrong with the app.
+func (c *Controller) AddProblem(format string, args ...any) { c.app.AddProblem(format, args...) }
 
 // runs reports whether the controller does something itself, and is not only watched by another
 // one.

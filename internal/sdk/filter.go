@@ -43,10 +43,7 @@ func (h *Handler) FilterLabels(selector string) {
 // filterSelector adds a filter by what an object has of it.
 func (h *Handler) filterSelector(option, selector string, of func(now *object.Object) labels.Labels) {
 	parsed, err := labels.Parse(selector)
-	if err != nil {
-		h.AddProblem("%s: %w", option, err)
-		return
-	}
+	h.when(err != nil, "%s: %w", option, err)
 	h.filters = append(h.filters, func(_, now *object.Object) bool { return parsed.Matches(of(now)) })
 }
 
@@ -81,10 +78,7 @@ func (h *Handler) FilterChange(path string) {
 // filterField adds a filter by the JSON of one field, nil if it is absent.
 func (h *Handler) filterField(path string, match func(now []byte) bool) {
 	names, err := object.ParsePath(path)
-	if err != nil {
-		h.AddProblem("field filter: %w", err)
-		return
-	}
+	h.when(err != nil, "field filter: %w", err)
 	h.filters = append(h.filters, func(_, now *object.Object) bool { return match(now.Field(names...)) })
 }
 

@@ -34,7 +34,6 @@ type Handlers struct {
 
 	handlers []*Handler
 	webhooks []*Webhook
-	memories memories
 }
 
 // NewHandlers adds the handlers of a kind of object to an app.
@@ -53,11 +52,6 @@ func (h *Handlers) AddHandler(name string) *Handler {
 
 // AddWebhook adds an admission webhook.
 func (h *Handlers) AddWebhook(w *Webhook) { h.webhooks = append(h.webhooks, w) }
-
-// Memory returns the value of a type that handlers keep for an object, and makes it if there is none.
-func (h *Handlers) Memory(uid string, typed reflect.Type, fresh func() any) any {
-	return h.memories.get(uid, typed, fresh)
-}
 
 // Watch calls the handlers of OnRelated for the objects that the function returns for a related one.
 func (h *Handlers) Watch(related *Handlers, handledBy func(*object.Object) ([]types.NamespacedName, error)) {

@@ -92,7 +92,7 @@ func (by Completer) kinds(ctx context.Context, word string) []string {
 
 // names completes the names of objects of a kind, with lead before each.
 func (by Completer) names(ctx context.Context, word, lead string) []string {
-	kind, err := by.API.Kind(ctx, word)
+	kind, err := by.API.FindKind(ctx, word)
 	if err != nil {
 		return nil
 	}
@@ -107,7 +107,7 @@ func (by Completer) names(ctx context.Context, word, lead string) []string {
 // with. Those of the kind except are left out of the former.
 func (by Completer) Controllers(ctx context.Context, word, except string) []string {
 	if typed, _, split := strings.Cut(word, "/"); split {
-		kind, err := by.API.Kind(ctx, typed)
+		kind, err := by.API.FindKind(ctx, typed)
 		if _, is := controllerKind(kind); err != nil || !is {
 			return nil
 		}
@@ -126,7 +126,7 @@ func (by Completer) Controllers(ctx context.Context, word, except string) []stri
 // Objects completes the objects that a controller handles: NAME, or KIND/NAME if there are
 // several kinds or word has one already.
 func (by Completer) Objects(ctx context.Context, kind compile.Kind, name, word string) []string {
-	served, err := by.API.Kind(ctx, kind.Resource.Plural+"."+kind.Resource.Group)
+	served, err := by.API.FindKind(ctx, kind.Resource.Plural+"."+kind.Resource.Group)
 	if err != nil {
 		return nil
 	}
@@ -154,10 +154,10 @@ func (by Completer) Objects(ctx context.Context, kind compile.Kind, name, word s
 
 // sameKind reports whether two words name the same kind.
 func (by Completer) sameKind(ctx context.Context, a, b string) bool {
-	one, err := by.API.Kind(ctx, a)
+	one, err := by.API.FindKind(ctx, a)
 	if err != nil {
 		return false
 	}
-	other, err := by.API.Kind(ctx, b)
+	other, err := by.API.FindKind(ctx, b)
 	return err == nil && one == other
 }

@@ -110,7 +110,7 @@ func KindNames(kinds []object.Kind) string {
 // Kind resolves a kind as kubectl does, by discovery. A word that several groups serve is
 // rejected.
 func (r *Client) Kind(ctx context.Context, word string) (object.Kind, error) {
-	kind, err := r.API.Kind(ctx, word)
+	kind, err := r.API.FindKind(ctx, word)
 	if _, several := errors.AsType[*userclient.AmbiguousError](err); several {
 		return kind, command.UsageError(err)
 	}

@@ -41,11 +41,11 @@ type Client struct {
 func New(of manager.Cluster) (*Client, error) {
 	config := *of.Config
 	config.UserAgent = of.UserAgent
-	api, err := userclient.New(&config)
+	api, err := userclient.NewCluster(&config)
 	if err != nil {
 		return nil, err
 	}
-	user, err := api.As(userclient.User{OwnCredentials: true})
+	user, err := api.Client(userclient.User{OwnCredentials: true})
 	return &Client{AccessReviewer: user, API: user, Cluster: of}, err
 }
 

@@ -82,7 +82,7 @@ func (r *Session) completeObjects(ctx context.Context, controller, word string, 
 	if !slashed {
 		name = word
 	}
-	typed, _ := r.Client.API.Kind(ctx, kind) // Zero without a kind.
+	typed, _ := r.Client.API.FindKind(ctx, kind) // Zero without a kind.
 	page, _ := source.Objects(ctx, c.Name, inspect.Query{Text: strings.ToLower(name), Namespace: r.Target.Namespace, Sort: "name",
 		Limit: pageSize})
 	var words []string

@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // maxLines is the most lines of one kind printed without --full.
@@ -112,7 +113,7 @@ func (t printer) printSteps(r *runDetails) {
 }
 
 // printEvent prints an event, without its message if that repeats the error of the run.
-func (t printer) printEvent(r *runDetails, e *inspect.Event) {
+func (t printer) printEvent(r *runDetails, e *hook.Event) {
 	if e.Message == r.Error {
 		t.line(1, "Event %s %s", e.Type, e.Reason)
 		return
@@ -355,7 +356,7 @@ func actionsByWrite(r *runDetails) map[string]inspect.Action {
 
 // printPlan prints the number of unchanged children, and the actions that were not
 // executed.
-func (t printer) printPlan(r *runDetails, p *inspect.Planned) {
+func (t printer) printPlan(r *runDetails, p *record.Planned) {
 	done := map[string]bool{}
 	for _, step := range r.Steps {
 		if w := step.Write; w != nil {

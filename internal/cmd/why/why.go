@@ -319,7 +319,7 @@ func (w *explainer) fullRun(ctx context.Context, s inspect.Source, run inspect.R
 func redactRun(ctx context.Context, r *client.Client, a runDetails) runDetails {
 	may := func(kind object.Kind, namespace string) bool {
 		if kind.Plural == "" { // Not of an object that the run has written. A response may omit the namespace.
-			if served, err := r.API.Kind(ctx, kind.Resource()); err == nil {
+			if served, err := r.API.FindKind(ctx, kind.Resource()); err == nil {
 				kind, namespace = served, cmp.Or(namespace, served.Within(a.Object.Namespace))
 			}
 		}

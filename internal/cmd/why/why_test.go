@@ -9,12 +9,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cli/client"
 	"github.com/setpoint-dev/setpoint/internal/cli/clitest"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // request is a hook request with a pod in a phase.
@@ -65,7 +67,7 @@ func TestWhyText(t *testing.T) {
 		Steps: []inspect.Step{
 			{Took: 20 * time.Millisecond, Call: &inspect.Call{Name: "sync", Previous: 1, Request: request("Running"),
 				Response: json.RawMessage(`{"status": {"ready": 1}}`)}},
-			{Plan: &inspect.Planned{Unchanged: 1, Actions: []inspect.Action{
+			{Plan: &record.Planned{Unchanged: 1, Actions: []inspect.Action{
 				{Verb: "update", Object: clitest.Pod("a"), Reason: "spec.image differs",
 					Changes: []inspect.Change{{Path: "spec.image", From: json.RawMessage(`"old"`), To: json.RawMessage(`"new"`)}}},
 				{Verb: "create", Object: clitest.Pod("b"), Reason: "missing"},
@@ -73,7 +75,7 @@ func TestWhyText(t *testing.T) {
 			}}},
 			{Took: 5 * time.Millisecond, Write: &inspect.Write{Verb: "update", Object: clitest.Pod("a")}},
 			{Write: &inspect.Write{Verb: "create", Object: clitest.Pod("b"), Error: refused}},
-			{Event: &inspect.Event{Type: "Warning", Reason: "SyncFailed", Message: "write Pod shop/b: " + refused}},
+			{Event: &hook.Event{Type: "Warning", Reason: "SyncFailed", Message: "write Pod shop/b: " + refused}},
 		},
 	}
 	a := explanation{
@@ -180,8 +182,8 @@ func TestWhySeveralControllers(t *testing.T) {
 	run := inspect.Run{Controller: "x/teams", Causes: []string{"the object changed"}, Began: clitest.Noon().Add(-2 * time.Second),
 		Took: time.Second, Outcome: "synced", Steps: []inspect.Step{
 			{Took: time.Millisecond, Call: &inspect.Call{Name: "sync", Request: created}},
-			{Plan: &inspect.Planned{Unchanged: 3}},
-			{Plan: &inspect.Planned{Actions: []inspect.Action{
+			{Plan: &record.Planned{Unchanged: 3}},
+			{Plan: &record.Planned{Actions: []inspect.Action{
 				{Verb: "delete", Object: clitest.Pod("a"), Reason: "no longer desired",
 					Changes: []inspect.Change{{Path: "spec.image", From: json.RawMessage(`"old"`)}}},
 			}}},

@@ -8,10 +8,12 @@ package access
 import (
 	"cmp"
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/netip"
 	"time"
 
@@ -97,22 +99,16 @@ func New(o Options, verify VerifyFunc) *Authenticator {
 	}
 }
 
-// Authenticate returns the user of a request. The error wraps ErrSignedOut, ErrExpired, ErrHost
-// or ErrProxyUser; other errors mean that the API server did not respond.
-//
-// A session expires when it is idle. Background requests do not count: event streams, and
-// requests with the header X-Live.
-func (g *Authenticator) Authenticate(r *http.Request) (*userclient.User, error) {
-	switch {
-	case g.IsPrivate():
-		return g.privateUser(r)
-	case g.usesProxyAuth(r):
-		return g.proxyUser(r)
-	}
-	return g.sessionUser(r)
-}
+// IsPrivate reports whether the dashboard belongs to those who know its token.
+func (g *Authenticator) IsPrivate() bool { return g.options.Token != "" }
 
-// UsesSignIn reports whether the user signs in and out with a token of the cluster.
-func (g *Authenticator) UsesSignIn(r *http.Request) bool {
-	return !g.IsPrivate() && !g.usesProxyAuth(r)
+// privateSession is the cookie of a private dashboard. It is valid as long as the process lives, and says nothing of
+// the token.
+func (g *Authenticator) privateSession() string { return g.digest("session " + g.options.Token) }
+
+// digest returns a keyed digest of a secret, so that a lookup takes constant time.
+func (g *Authenticator) digest(secret string) string {
+	mac := hmac.New(sha256.New, g.key)
+	mac.Write([]byte(secret))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }

@@ -51,28 +51,6 @@ func (g *Authenticator) Protect(next http.Handler) http.Handler {
 // TokenParameter is the parameter of an address that has the token of a private dashboard.
 const TokenParameter = "token"
 
-// IsPrivate reports whether the dashboard belongs to those who know its token.
-func (g *Authenticator) IsPrivate() bool { return g.options.Token != "" }
-
-// privateSession is the cookie of a private dashboard. It is valid as long as the process lives, and says nothing of
-// the token.
-func (g *Authenticator) privateSession() string { return g.digest("session " + g.options.Token) }
-
-// privateUser returns the user of a private dashboard. The host must be loopback, since another
-// site may resolve its name to it.
-func (g *Authenticator) privateUser(r *http.Request) (*userclient.User, error) {
-	cookie, err := r.Cookie(g.cookieName(r))
-	switch {
-	case !IsLoopback(r.Host):
-		return nil, errNotLoopback
-	case err != nil:
-		return nil, ErrSignedOut
-	case !hmac.Equal([]byte(cookie.Value), []byte(g.privateSession())):
-		return nil, ErrExpired
-	}
-	return &userclient.User{Name: "dev", OwnCredentials: true}, nil
-}
-
 // exchange signs in with the token of an address, and leads to the address without it, which the user may show and
 // the browser remembers. It reports whether it did.
 func (g *Authenticator) exchange(w http.ResponseWriter, r *http.Request) bool {
@@ -91,4 +69,49 @@ func (g *Authenticator) exchange(w http.ResponseWriter, r *http.Request) bool {
 	to.RawPath = ""
 	http.Redirect(w, r, to.RequestURI(), http.StatusSeeOther) //nolint:gosec // It is a path of this host.
 	return true
+}
+
+// Authenticate returns the user of a request. The error wraps ErrSignedOut, ErrExpired, ErrHost
+// or ErrProxyUser; other errors mean that the API server did not respond.
+//
+// A session expires when it is idle. Background requests do not count: event streams, and
+// requests with the header X-Live.
+func (g *Authenticator) Authenticate(r *http.Request) (*userclient.User, error) {
+	switch {
+	case g.IsPrivate():
+		return g.privateUser(r)
+	case g.usesProxyAuth(r):
+		return g.proxyUser(r)
+	}
+	return g.sessionUser(r)
+}
+
+// UsesSignIn reports whether the user signs in and out with a token of the cluster.
+func (g *Authenticator) UsesSignIn(r *http.Request) bool {
+	return !g.IsPrivate() && !g.usesProxyAuth(r)
+}
+
+// privateUser returns the user of a private dashboard. The host must be loopback, since another
+// site may resolve its name to it.
+func (g *Authenticator) privateUser(r *http.Request) (*userclient.User, error) {
+	cookie, err := r.Cookie(g.cookieName(r))
+	switch {
+	case !IsLoopback(r.Host):
+		return nil, errNotLoopback
+	case err != nil:
+		return nil, ErrSignedOut
+	case !hmac.Equal([]byte(cookie.Value), []byte(g.privateSession())):
+		return nil, ErrExpired
+	}
+	return &userclient.User{Name: "dev", OwnCredentials: true}, nil
+}
+
+// sessionUser returns the user who has signed in.
+func (g *Authenticator) sessionUser(r *http.Request) (*userclient.User, error) {
+	cookie, err := r.Cookie(g.cookieName(r))
+	if err != nil || cookie.Value == "" {
+		return nil, ErrSignedOut
+	}
+	background := r.Header.Get("X-Live") != "" || r.Header.Get("Accept") == "text/event-stream"
+	return g.sessions.use(g.digest(cookie.Value), background)
 }

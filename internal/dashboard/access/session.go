@@ -3,8 +3,6 @@ package access
 import (
 	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
 	"fmt"
 	"net"
 	"net/http"
@@ -96,13 +94,6 @@ func (s *sessionStore) put(id string, user userclient.User) {
 	s.byID[id] = &session{user: user, began: s.now(), used: s.now()}
 }
 
-// digest returns a keyed digest of a secret, so that a lookup takes constant time.
-func (g *Authenticator) digest(secret string) string {
-	mac := hmac.New(sha256.New, g.key)
-	mac.Write([]byte(secret))
-	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
-}
-
 // cookieName returns the name of the session cookie. Browsers accept the __Host- prefix only over HTTPS and from this
 // host. They send cookies to all ports of a host, so that private dashboards beside each other need names of their own.
 func (g *Authenticator) cookieName(r *http.Request) string {
@@ -113,15 +104,6 @@ func (g *Authenticator) cookieName(r *http.Request) string {
 		return "setpoint-" + port
 	}
 	return "setpoint"
-}
-
-func (g *Authenticator) sessionUser(r *http.Request) (*userclient.User, error) {
-	cookie, err := r.Cookie(g.cookieName(r))
-	if err != nil || cookie.Value == "" {
-		return nil, ErrSignedOut
-	}
-	background := r.Header.Get("X-Live") != "" || r.Header.Get("Accept") == "text/event-stream"
-	return g.sessions.use(g.digest(cookie.Value), background)
 }
 
 // SignIn starts a session for the user of a token, and ends the previous one. The error of a bad

@@ -116,7 +116,7 @@ func (req *request) addContents(data *deletePage) (err error) {
 	case "CustomResourceDefinition.apiextensions.k8s.io":
 		data.HasContents = true
 		var kind object.Kind
-		if kind, err = req.API.Kind(req.Context(), data.Name); err == nil {
+		if kind, err = req.API.FindKind(req.Context(), data.Name); err == nil {
 			data.Contents = []userclient.KindCount{req.API.Count(req.Context(), kind, "")}
 		}
 		if errors.Is(err, failure.ErrNotFound) {

@@ -31,11 +31,16 @@ func Age(d time.Duration) string {
 }
 
 // Timestamp formats a time as RFC 3339.
-func Timestamp(t time.Time) string {
+func Timestamp(t time.Time) string { return utc(t, time.RFC3339) }
+
+// TimeOfDay formats the time of day.
+func TimeOfDay(t time.Time) string { return utc(t, "15:04:05Z") }
+
+func utc(t time.Time, layout string) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.UTC().Format(time.RFC3339)
+	return t.UTC().Format(layout)
 }
 
 // Until formats a future duration: "in 5s".
@@ -44,14 +49,6 @@ func Until(d time.Duration) string {
 		return "in a moment"
 	}
 	return "in " + Age(d)
-}
-
-// TimeOfDay formats the time of day.
-func TimeOfDay(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format("15:04:05Z")
 }
 
 // MaxShort limits texts that should be short.

@@ -16,13 +16,13 @@ import (
 // newCluster returns an API server that does not respond.
 func newCluster(t *testing.T) *userclient.Cluster {
 	t.Helper()
-	return must.Get(userclient.New(&rest.Config{Host: "http://127.0.0.1:1"})).In(t)
+	return must.Get(userclient.NewCluster(&rest.Config{Host: "http://127.0.0.1:1"})).In(t)
 }
 
 // requestOf returns the request as that of a reader.
 func requestOf(t *testing.T, req *Request, cluster *userclient.Cluster, reader string) *Request {
 	t.Helper()
-	api := must.Get(cluster.As(userclient.User{Name: reader})).In(t)
+	api := must.Get(cluster.Client(userclient.User{Name: reader})).In(t)
 	return req.pages.Of(&web.Request{
 		Site: req.Site, R: req.R, API: api, User: &userclient.User{Name: reader, OwnCredentials: true},
 	})
@@ -84,7 +84,7 @@ func TestCacheHoldsNoTokens(t *testing.T) {
 	ann := userclient.User{Name: "ann", Token: "secret"}
 	gone := make(chan struct{})
 	func() {
-		api := must.Get(cluster.As(ann)).In(t)
+		api := must.Get(cluster.Client(ann)).In(t)
 		runtime.AddCleanup(api, func(done chan struct{}) { close(done) }, gone)
 		l := &Loader{Request: req.pages.Of(&web.Request{Site: req.Site, API: api})}
 		l.objectChanges(webSubject("a", ""), inspect.Run{ID: 1})

@@ -57,7 +57,7 @@ func (req *Request) downloadFromRun(tokens bool, render func(*Object, *inspect.R
 	}
 	loader := req.NewLoader()
 	loader.tokens = tokens
-	run, err := req.runFromURL(loader, s)
+	run, err := req.findRun(loader, s, req.Path("id"))
 	if err != nil {
 		return err
 	}

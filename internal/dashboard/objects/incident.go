@@ -143,7 +143,7 @@ func compareRuns(req *Request) error {
 		return err
 	}
 	loader := req.NewLoader()
-	later, err := req.runFromURL(loader, s)
+	later, err := req.findRun(loader, s, req.Path("id"))
 	if err != nil {
 		return err
 	}

@@ -49,17 +49,8 @@ type objectPage struct {
 	Caveats []string
 }
 
-// firstEntries is how many entries a page shows at first, maxRuns how many runs are fetched.
-const (
-	firstEntries = 20
-	maxRuns      = 500
-)
-
-func showObject(req *Request) error { return req.renderObject(firstEntries) }
-
-func showTimeline(req *Request) error { return req.renderObject(maxRuns) }
-
-func (req *Request) renderObject(limit int) error {
+// showObject shows an object with so many entries of its timeline.
+func (req *Request) showObject(limit int) error {
 	s, err := req.loadObject()
 	if err != nil {
 		return err
@@ -152,7 +143,7 @@ func (req *Request) owners(s *Object) []owner {
 	var found []owner
 	for _, o := range s.Meta.OwnerReferences {
 		version, _ := schema.ParseGroupVersion(o.APIVersion)
-		kind, err := req.API.Kind(req.Context(), schema.GroupKind{Group: version.Group, Kind: strings.ToLower(o.Kind)}.String())
+		kind, err := req.API.FindKind(req.Context(), schema.GroupKind{Group: version.Group, Kind: strings.ToLower(o.Kind)}.String())
 		if err != nil {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
@@ -20,6 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 func webSubject(name, label string) *Object {
@@ -40,12 +42,12 @@ func newRun(id uint64, message string) inspect.Run {
 		QueuedFor: 2 * time.Millisecond, Took: 20 * time.Millisecond, Outcome: "synced", Noops: 2,
 		Steps: []inspect.Step{
 			{Took: 5 * time.Millisecond, Call: &inspect.Call{Name: "sync", Request: json.RawMessage(`{"parent":{}}`), Response: json.RawMessage(`{"a":"` + "</pre><script>" + `"}`), Previous: id - 1}},
-			{At: 5 * time.Millisecond, Plan: &inspect.Planned{Actions: []inspect.Action{{
+			{At: 5 * time.Millisecond, Plan: &record.Planned{Actions: []inspect.Action{{
 				Verb: "update", Object: podRef(message), Reason: message,
 				Changes: []inspect.Change{{Path: "spec." + message, From: json.RawMessage(`"a"`), To: json.RawMessage(`"<script>"`)}},
 			}}}},
 			{At: 6 * time.Millisecond, Took: 9 * time.Millisecond, Write: &inspect.Write{Verb: "update", Object: podRef(message), Version: "7"}},
-			{At: 15 * time.Millisecond, Event: &inspect.Event{Type: "Warning", Reason: "Told", Message: message}},
+			{At: 15 * time.Millisecond, Event: &hook.Event{Type: "Warning", Reason: "Told", Message: message}},
 		},
 	}
 }
@@ -320,11 +322,11 @@ func TestOwnWritesAreNotTriggers(t *testing.T) {
 // not an edit.
 func TestObjectChangesInRollingUpdate(t *testing.T) {
 	s := webSubject("a", "b")
-	called := func(image string, at inspect.Revision) inspect.Step {
+	called := func(image string, at record.Revision) inspect.Step {
 		callBody := `{"parent":{"apiVersion":"example.org/v1","kind":"Web","metadata":{"namespace":"shop","name":"a","uid":"u1"},"spec":{"image":"` + image + `"}}}`
 		return inspect.Step{Call: &inspect.Call{Name: "sync", Revision: &at, Request: json.RawMessage(callBody), Previous: 7}}
 	}
-	old, latest := inspect.Revision{Name: "a", Number: 1, Previous: true}, inspect.Revision{Name: "b", Number: 2}
+	old, latest := record.Revision{Name: "a", Number: 1, Previous: true}, record.Revision{Name: "b", Number: 2}
 	before, after := newRun(7, "p"), newRun(9, "p")
 	before.Steps = []inspect.Step{called("b", latest), called("a", old)}
 	after.Steps, after.Causes = []inspect.Step{called("a", old), called("b", latest), called("a", old)}, []string{"periodic resync"}

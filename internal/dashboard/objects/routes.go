@@ -13,8 +13,8 @@ func (p *Pages) Routes() []web.Route {
 		return web.Route{Pattern: method + " " + object + below, Handle: func(req *web.Request) error { return handle(p.Of(req)) }}
 	}
 	return []web.Route{
-		route("GET", "", showObject),
-		route("GET", "/timeline", showTimeline),
+		route("GET", "", func(req *Request) error { return req.showObject(firstEntries) }),
+		route("GET", "/timeline", func(req *Request) error { return req.showObject(maxRuns) }),
 		route("GET", "/runs/{id}", showRun),
 		route("GET", "/runs/{id}/case", downloadCase),
 		route("GET", "/runs/{id}/file", downloadRun),

@@ -62,7 +62,7 @@ func showRun(req *Request) error {
 		return err
 	}
 	loader := req.NewLoader()
-	run, err := req.runFromURL(loader, s)
+	run, err := req.findRun(loader, s, req.Path("id"))
 	if err != nil {
 		return err
 	}

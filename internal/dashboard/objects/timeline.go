@@ -19,6 +19,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
+// firstEntries is how many entries a page shows at first, maxRuns how many runs are fetched.
+const (
+	firstEntries = 20
+	maxRuns      = 500
+)
+
 // entry is an entry of a timeline: a run, or several with the same failure.
 type entry struct {
 	timeline.Entry

@@ -6,9 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 var noon = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -25,7 +27,7 @@ func failedAt(second int, text string, of *inspect.Fault, steps ...inspect.Step)
 // first of them is known by its cause.
 func TestEqualRetriesAreGrouped(t *testing.T) {
 	broken := &inspect.Fault{Kind: failure.HookDisconnected}
-	event := inspect.Step{Event: &inspect.Event{Type: "Warning", Reason: "HookFailed", Message: "sync hook, former revision: no"}}
+	event := inspect.Step{Event: &hook.Event{Type: "Warning", Reason: "HookFailed", Message: "sync hook, former revision: no"}}
 	status := inspect.Step{Write: &inspect.Write{Verb: "update", Part: "status"}}
 	created := inspect.Step{Write: &inspect.Write{Verb: "create", Object: object.Ref{Name: "a"}}}
 	refused := inspect.Step{Write: &inspect.Write{Verb: "create", Object: object.Ref{Name: "a"}, Error: "quota"}}
@@ -66,7 +68,7 @@ func TestEqualRetriesAreGrouped(t *testing.T) {
 }
 
 func call(revision string, number int64, previous bool) inspect.Step {
-	return inspect.Step{Call: &inspect.Call{Name: "sync", Revision: &inspect.Revision{Name: revision, Number: number, Previous: previous}}}
+	return inspect.Step{Call: &inspect.Call{Name: "sync", Revision: &record.Revision{Name: revision, Number: number, Previous: previous}}}
 }
 
 // Fault U1: during a rolling update a run calls the hook once for each revision of the

@@ -10,6 +10,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,10 +19,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/rest"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/utils/lru"
 
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/request"
+	"github.com/setpoint-dev/setpoint/internal/served"
 )
 
 // User is a user and how to authenticate.
@@ -51,8 +56,8 @@ type Cluster struct {
 	OnWrite func(user, verb string, ref object.Ref, err error, took time.Duration)
 }
 
-// New returns a Cluster. The credentials of config are those of the process.
-func New(config *rest.Config) (*Cluster, error) {
+// NewCluster returns a Cluster. The credentials of config are those of the process.
+func NewCluster(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // The API server limits requests by priority and fairness.
 	config.WarningHandler = rest.NoWarnings{}
@@ -68,8 +73,8 @@ func New(config *rest.Config) (*Cluster, error) {
 	}, nil
 }
 
-// As returns the Client of a user, from the cache if possible.
-func (c *Cluster) As(u User) (*Client, error) {
+// Client returns the Client of a user, from the cache if possible.
+func (c *Cluster) Client(u User) (*Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if client, known := c.clients.Get(u.key()); known {
@@ -129,6 +134,9 @@ func (c *Cluster) Verify(ctx context.Context, token string) (User, error) {
 	return User{Name: name, Token: token}, nil
 }
 
+// IsDown reports whether the API server does not respond at all.
+func (c *Cluster) IsDown(ctx context.Context) bool { return c.hangs.check(ctx) != nil }
+
 // Username returns the name of the user, as the API server authenticates it.
 func (r requester) Username(ctx context.Context) (string, error) {
 	var review authentication.SelfSubjectReview
@@ -139,7 +147,11 @@ func (r requester) Username(ctx context.Context) (string, error) {
 
 const anonymousUser = "system:anonymous"
 
-const maxClients = 256
+// maxClients is how many Clients are kept, maxAccessEntries how many results of access reviews in each.
+const (
+	maxClients       = 256
+	maxAccessEntries = 4096
+)
 
 // clientKey identifies a user. It is a digest, since it includes the token.
 type clientKey [sha256.Size]byte
@@ -160,3 +172,37 @@ type Client struct {
 
 // Serial returns a number that is unique in the process. Caches use it as a key without keeping the token in memory.
 func (c *Client) Serial() uint64 { return c.serial }
+
+// FindKind returns a kind by a name that kubectl accepts: "pods", "deployments.apps", "deployments.v1.apps", a singular, a
+// kind or a short name. It prefers the version that the API server prefers. If several groups serve the name, the error
+// is an AmbiguousError; for an unknown name it wraps failure.ErrNotFound.
+func (c *Client) FindKind(ctx context.Context, name string) (object.Kind, error) {
+	return c.cluster.kinds.find(ctx, name, unknownKindMaxAge)
+}
+
+// FindCurrentKind is FindKind for the page that a kind names: one that was created a moment ago is known.
+func (c *Client) FindCurrentKind(ctx context.Context, name string) (object.Kind, error) {
+	return c.cluster.kinds.find(ctx, name, 0)
+}
+
+// Kinds returns all kinds that can be listed.
+func (c *Client) Kinds(ctx context.Context) ([]object.Kind, error) {
+	all, err := c.cluster.kinds.list(ctx, listedKindsMaxAge)
+	listed := lists.Filter(all, func(s served.Kind) bool { return slices.Contains(s.Verbs, "list") })
+	return lists.Map(listed, func(s served.Kind) object.Kind { return s.Kind }), err
+}
+
+// Schema returns the schema of a kind and the definitions that it references, by the names
+// after "#/components/schemas/". Both are shared and must not be modified. The error of a kind
+// without a schema wraps failure.ErrNotFound.
+func (c *Client) Schema(ctx context.Context, kind object.Kind) (*spec.Schema, map[string]*spec.Schema, error) {
+	found, err := c.cluster.schemas.find(ctx, kind)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the schema of %s: %w", describe(kind, "", ""), err)
+	}
+	schema := found.byKind[kind.Kind]
+	if schema == nil {
+		return nil, nil, fmt.Errorf("%s has no schema: %w", describe(kind, "", ""), failure.ErrNotFound)
+	}
+	return schema, found.byName, nil
+}

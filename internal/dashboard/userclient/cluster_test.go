@@ -75,12 +75,12 @@ func (f *fakeAPI) requests() int {
 
 func connect(t *testing.T, config *rest.Config) *userclient.Cluster {
 	t.Helper()
-	return must.Get(userclient.New(config)).In(t)
+	return must.Get(userclient.NewCluster(config)).In(t)
 }
 
 func as(t *testing.T, c *userclient.Cluster, u userclient.User) *userclient.Client {
 	t.Helper()
-	return must.Get(c.As(u)).In(t)
+	return must.Get(c.Client(u)).In(t)
 }
 
 func TestRequestsUseTheUsersCredentials(t *testing.T) {
@@ -129,7 +129,7 @@ func TestUnreachable(t *testing.T) {
 	c := connect(t, &rest.Config{Host: "http://127.0.0.1:1"})
 	client := as(t, c, userclient.User{Name: "dev", OwnCredentials: true})
 	ctx := t.Context()
-	_, kind := client.Kind(ctx, "pods")
+	_, kind := client.FindKind(ctx, "pods")
 	_, get := client.Get(ctx, guitars, "shop", "a")
 	_, table := client.Table(ctx, guitars, "", metav1.ListOptions{})
 	_, create := client.Create(ctx, guitars, "shop", []byte(`{}`), userclient.WriteOptions{})
@@ -168,7 +168,7 @@ func TestTimeoutAndCancel(t *testing.T) {
 		t.Errorf("get: %v", err)
 	}
 	// A canceled caller does not wait for a shared request.
-	if _, err := client.Kind(ctx, "pods"); !errors.Is(err, context.Canceled) {
+	if _, err := client.FindKind(ctx, "pods"); !errors.Is(err, context.Canceled) {
 		t.Errorf("kind: %v", err)
 	}
 }
@@ -177,20 +177,20 @@ func TestKindsDuringOutage(t *testing.T) {
 	f := newFakeAPI(t)
 	client := as(t, connect(t, &rest.Config{Host: f.URL}), userclient.User{OwnCredentials: true})
 	f.update(func() { f.code = http.StatusServiceUnavailable })
-	if _, err := client.Kind(t.Context(), "pods"); !errors.Is(err, userclient.ErrUnreachable) {
+	if _, err := client.FindKind(t.Context(), "pods"); !errors.Is(err, userclient.ErrUnreachable) {
 		t.Errorf("at first: %v", err)
 	}
 	f.update(func() { f.code = 0 })
-	must.Get(client.Kind(t.Context(), "po")).In(t) // It is back.
+	must.Get(client.FindKind(t.Context(), "po")).In(t) // It is back.
 	requests := f.requests()
 	for range 100 {
-		must.Get(client.Kind(t.Context(), "pods")).In(t)
+		must.Get(client.FindKind(t.Context(), "pods")).In(t)
 	}
 	if f.requests() != requests {
 		t.Error("known kinds are fetched again")
 	}
 	f.update(func() { f.code = http.StatusServiceUnavailable })
-	must.Get(client.Kind(t.Context(), "pods")).In(t) // A known kind is not forgotten.
+	must.Get(client.FindKind(t.Context(), "pods")).In(t) // A known kind is not forgotten.
 }
 
 func TestConcurrentCallsShareARequest(t *testing.T) {
@@ -200,7 +200,7 @@ func TestConcurrentCallsShareARequest(t *testing.T) {
 		var all sync.WaitGroup
 		for range 50 {
 			all.Go(func() {
-				if _, err := client.Kind(t.Context(), "pods"); err != nil {
+				if _, err := client.FindKind(t.Context(), "pods"); err != nil {
 					t.Error(err)
 				}
 			})

@@ -41,7 +41,7 @@ func newHungServer(t *testing.T) (hangs *atomic.Bool, client *userclient.Client)
 		}
 	}))
 	t.Cleanup(func() { close(done); api.Close() })
-	client = must.Get(connect(t, &rest.Config{Host: api.URL}).As(userclient.User{OwnCredentials: true})).In(t)
+	client = must.Get(connect(t, &rest.Config{Host: api.URL}).Client(userclient.User{OwnCredentials: true})).In(t)
 	return hangs, client
 }
 

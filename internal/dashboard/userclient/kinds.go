@@ -12,7 +12,6 @@ import (
 	discovery "k8s.io/api/apidiscovery/v2"
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
-	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/served"
 )
@@ -33,25 +32,6 @@ type kindCache struct {
 	mu        sync.Mutex
 	fetchedAt time.Time
 	all       []served.Kind
-}
-
-// Kind returns a kind by a name that kubectl accepts: "pods", "deployments.apps", "deployments.v1.apps", a singular, a
-// kind or a short name. It prefers the version that the API server prefers. If several groups serve the name, the error
-// is an AmbiguousError; for an unknown name it wraps failure.ErrNotFound.
-func (c *Client) Kind(ctx context.Context, name string) (object.Kind, error) {
-	return c.cluster.kinds.find(ctx, name, unknownKindMaxAge)
-}
-
-// CurrentKind is Kind for the page that a kind names: one that was created a moment ago is known.
-func (c *Client) CurrentKind(ctx context.Context, name string) (object.Kind, error) {
-	return c.cluster.kinds.find(ctx, name, 0)
-}
-
-// Kinds returns all kinds that can be listed.
-func (c *Client) Kinds(ctx context.Context) ([]object.Kind, error) {
-	all, err := c.cluster.kinds.list(ctx, listedKindsMaxAge)
-	listed := lists.Filter(all, func(s served.Kind) bool { return slices.Contains(s.Verbs, "list") })
-	return lists.Map(listed, func(s served.Kind) object.Kind { return s.Kind }), err
 }
 
 // find returns the kind of a name, which is unknown only to discovery that is at most unknownMaxAge old.

@@ -53,12 +53,12 @@ func discoveryClient(t *testing.T) (*discoveryTransport, *userclient.Client) {
 func TestKindServedSinceDiscovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		transport, client := discoveryClient(t)
-		if _, err := client.CurrentKind(t.Context(), "guitars"); !errors.Is(err, failure.ErrNotFound) {
+		if _, err := client.FindCurrentKind(t.Context(), "guitars"); !errors.Is(err, failure.ErrNotFound) {
 			t.Fatalf("before the CRD: %v", err)
 		}
 		<-time.After(time.Second)
 		transport.served.Store(true)
-		if kind, err := client.CurrentKind(t.Context(), "guitars.kool.example.org"); err != nil || kind != guitars {
+		if kind, err := client.FindCurrentKind(t.Context(), "guitars.kool.example.org"); err != nil || kind != guitars {
 			t.Errorf("after the CRD: %v, %v", kind, err)
 		}
 	})

@@ -90,13 +90,12 @@ func ShellQuote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// How long results of access reviews are cached, also while the API server is unreachable; the
-// timeout of a review; and the size of the cache of a user.
+// How long results of access reviews are cached, also while the API server is unreachable; and the
+// timeout of a review.
 const (
 	accessMaxAge       = 15 * time.Second
 	outageAccessMaxAge = 10 * time.Minute
 	reviewTimeout      = 5 * time.Second
-	maxAccessEntries   = 4096
 )
 
 type accessKey struct {
@@ -119,7 +118,7 @@ type accessResult struct {
 // results are used; the error of a new one wraps ErrUnreachable.
 func (c *Client) CanI(ctx context.Context, verb string, kind object.Kind, namespace, name string) (bool, error) {
 	if kind.Plural == "" {
-		served, err := c.Kind(ctx, kind.Resource())
+		served, err := c.FindKind(ctx, kind.Resource())
 		switch {
 		case errors.Is(err, ErrUnreachable):
 			return false, err
@@ -134,7 +133,7 @@ func (c *Client) CanI(ctx context.Context, verb string, kind object.Kind, namesp
 	if is && time.Since(known.at) < accessMaxAge {
 		return known.allowed, nil
 	}
-	allowed, err := c.review(ctx, wanted)
+	allowed, err := c.reviewAccess(ctx, wanted)
 	switch {
 	case err == nil:
 		c.access.Add(wanted, accessResult{allowed, time.Now()}, outageAccessMaxAge)
@@ -144,7 +143,7 @@ func (c *Client) CanI(ctx context.Context, verb string, kind object.Kind, namesp
 	return allowed, err
 }
 
-func (c *Client) review(ctx context.Context, wanted accessKey) (allowed bool, err error) {
+func (c *Client) reviewAccess(ctx context.Context, wanted accessKey) (allowed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	review := authorization.SelfSubjectAccessReview{Spec: authorization.SelfSubjectAccessReviewSpec{

@@ -19,8 +19,8 @@ func TestAccessCacheDuringOutage(t *testing.T) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	defer server.Close()
-	all := must.Get(New(&rest.Config{Host: server.URL})).In(t)
-	client := must.Get(all.As(User{Name: "ann"})).In(t)
+	all := must.Get(NewCluster(&rest.Config{Host: server.URL})).In(t)
+	client := must.Get(all.Client(User{Name: "ann"})).In(t)
 	teams := object.Kind{Group: "example.org", Version: "v1", Plural: "teams", Kind: "Team"}
 	client.access.Add(accessKey{"get", teams, "", "a"}, accessResult{true, time.Now().Add(-time.Minute)}, time.Hour)
 	client.access.Add(accessKey{"get", teams, "", "b"}, accessResult{false, time.Now().Add(-time.Minute)}, time.Hour)

@@ -29,21 +29,6 @@ type definitions struct {
 	byKind  map[string]*spec.Schema
 }
 
-// Schema returns the schema of a kind and the definitions that it references, by the names
-// after "#/components/schemas/". Both are shared and must not be modified. The error of a kind
-// without a schema wraps failure.ErrNotFound.
-func (c *Client) Schema(ctx context.Context, kind object.Kind) (*spec.Schema, map[string]*spec.Schema, error) {
-	found, err := c.cluster.schemas.find(ctx, kind)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read the schema of %s: %w", describe(kind, "", ""), err)
-	}
-	schema := found.byKind[kind.Kind]
-	if schema == nil {
-		return nil, nil, fmt.Errorf("%s has no schema: %w", describe(kind, "", ""), failure.ErrNotFound)
-	}
-	return schema, found.byName, nil
-}
-
 // find returns the definitions of a group and version, from the cache if their address is the same. An
 // API server that is unreachable, or that has just started, may not describe custom resources yet.
 func (s *schemaCache) find(ctx context.Context, kind object.Kind) (*definitions, error) {

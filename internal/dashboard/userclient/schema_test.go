@@ -32,8 +32,8 @@ func TestSchemasDuringOutage(t *testing.T) {
 		_, _ = w.Write([]byte(response))
 	}))
 	defer server.Close()
-	api := must.Get(New(&rest.Config{Host: server.URL})).In(t)
-	client := must.Get(api.As(User{OwnCredentials: true})).In(t)
+	api := must.Get(NewCluster(&rest.Config{Host: server.URL})).In(t)
+	client := must.Get(api.Client(User{OwnCredentials: true})).In(t)
 	read := func() error {
 		_, _, err := client.Schema(t.Context(), object.Kind{Group: "example.org", Version: "v1", Kind: "Shop", Plural: "shops"})
 		return err
@@ -62,8 +62,8 @@ func TestNoSchemasWithoutOpenAPI(t *testing.T) {
 		w.WriteHeader(http.StatusNotFound)
 	}))
 	defer server.Close()
-	api := must.Get(New(&rest.Config{Host: server.URL})).In(t)
-	client := must.Get(api.As(User{OwnCredentials: true})).In(t)
+	api := must.Get(NewCluster(&rest.Config{Host: server.URL})).In(t)
+	client := must.Get(api.Client(User{OwnCredentials: true})).In(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	_, _, err := client.Schema(ctx, object.Kind{Group: "example.org", Version: "v1", Kind: "Shop", Plural: "shops"})

@@ -52,7 +52,7 @@ func Patch(ctx context.Context, req *Request, ref object.Ref, change map[string]
 		return err
 	}
 	if ref.Plural == "" || ref.Version == "" {
-		if ref.Kind, err = req.API.Kind(ctx, ref.Resource()); err != nil {
+		if ref.Kind, err = req.API.FindKind(ctx, ref.Resource()); err != nil {
 			return err
 		}
 	}

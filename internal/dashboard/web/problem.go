@@ -57,40 +57,37 @@ func ProblemOf(err error) *Problem {
 	if known, ok := errors.AsType[*Problem](err); ok {
 		return known
 	}
-	if several, ok := errors.AsType[*userclient.AmbiguousError](err); ok {
-		return &Problem{Status: http.StatusBadRequest, Title: "Ambiguous kind", Text: format.Capitalize(several.Error()) + "."}
+	problem := func(status int, title, text, hint string) *Problem {
+		return &Problem{Status: status, Title: title, Text: text, Hint: hint}
 	}
-	problem := func(status int, title, hint string) *Problem {
-		return &Problem{Status: status, Title: title, Text: err.Error(), Hint: hint}
+	text := err.Error()
+	sentence := format.Capitalize(text) + "."
+	if _, ambiguous := errors.AsType[*userclient.AmbiguousError](err); ambiguous {
+		return problem(http.StatusBadRequest, "Ambiguous kind", sentence, "")
 	}
-	sentence := format.Capitalize(err.Error()) + "."
 	switch {
 	case errors.Is(err, access.ErrBadForm):
 		return formProblem(err)
 	case errors.Is(err, access.ErrHost), errors.Is(err, access.ErrCrossSite), errors.Is(err, access.ErrProxyUser):
-		return &Problem{Status: http.StatusForbidden, Title: "Forbidden", Text: sentence}
+		return problem(http.StatusForbidden, "Forbidden", sentence, "")
 	case errors.Is(err, form.ErrInputTooLarge):
-		return &Problem{Status: http.StatusUnprocessableEntity, Title: "Too large", Text: sentence}
+		return problem(http.StatusUnprocessableEntity, "Too large", sentence, "")
 	case errors.Is(err, failure.ErrNotFound), apierrors.IsNotFound(err), apierrors.IsGone(err):
-		return problem(http.StatusNotFound, "Not found", "It may have been deleted.")
+		return problem(http.StatusNotFound, "Not found", text, "It may have been deleted.")
 	case apierrors.IsMethodNotSupported(err):
-		return problem(http.StatusMethodNotAllowed, "Not supported", "The API server does not support this for this kind.")
+		return problem(http.StatusMethodNotAllowed, "Not supported", text, "The API server does not support this for this kind.")
 	case apierrors.IsUnauthorized(err):
-		return &Problem{
-			Status: http.StatusUnauthorized, Title: "Signed out", Text: "The API server no longer accepts your credentials: " + err.Error(),
-			Hint: "Sign in again.",
-		}
+		return problem(http.StatusUnauthorized, "Signed out", "The API server no longer accepts your credentials: "+text, "Sign in again.")
 	case apierrors.IsForbidden(err):
 		return forbiddenProblem(err)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		return problem(http.StatusUnprocessableEntity, "Rejected by the API server", "")
+		return problem(http.StatusUnprocessableEntity, "Rejected by the API server", text, "")
 	case userclient.IsUnreachable(err):
-		return &Problem{
-			Status: http.StatusServiceUnavailable, Title: "API server unreachable", AutoRetry: true, Text: sentence,
-			Hint: "This page reloads automatically when it responds.",
-		}
+		p := problem(http.StatusServiceUnavailable, "API server unreachable", sentence, "This page reloads automatically when it responds.")
+		p.AutoRetry = true
+		return p
 	}
-	return problem(http.StatusInternalServerError, "Internal error", "")
+	return problem(http.StatusInternalServerError, "Internal error", text, "")
 }
 
 // formProblem returns the problem of a form that did not arrive.

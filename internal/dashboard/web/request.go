@@ -1,3 +1,7 @@
+// Package web is what all pages of the dashboard share: requests of users with their permissions, routes, rendering, lists,
+// actions, links, problems and sign-in.
+//
+// It knows no page. Styles and scripts are in package dashboard, templates in dashboard/templates.
 package web
 
 import (
@@ -5,6 +9,8 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -18,6 +24,30 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
+
+// Site is what all requests share.
+type Site struct {
+	Cluster       *userclient.Cluster
+	Processes     *processes.Set
+	Authenticator *access.Authenticator
+	Log           *slog.Logger
+	Now           func() time.Time
+	// Version is the version of Setpoint.
+	Version   string
+	Templates Templates
+	Assets    Assets
+	// Handler serves the routes: see ServeRoutes.
+	Handler http.Handler
+}
+
+// SetReadDeadline sets the read deadline of the connection; the zero Time removes it.
+func SetReadDeadline(w http.ResponseWriter, end time.Time) error {
+	err := http.NewResponseController(w).SetReadDeadline(end)
+	if errors.Is(err, http.ErrNotSupported) {
+		return nil
+	}
+	return err
+}
 
 // Request is one request and its response.
 type Request struct {
@@ -49,7 +79,7 @@ func (req *Request) Path(name string) string { return req.R.PathValue(name) }
 
 // PathKind returns the kind that the path of the page names.
 func (req *Request) PathKind() (object.Kind, error) {
-	return req.API.CurrentKind(req.Context(), req.Path("resource"))
+	return req.API.FindCurrentKind(req.Context(), req.Path("resource"))
 }
 
 // Query returns a trimmed query parameter.

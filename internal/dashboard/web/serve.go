@@ -90,7 +90,7 @@ func (req *Request) authenticate(to Route) error {
 		return err
 	}
 	req.User = user
-	req.API, err = req.Cluster.As(*user)
+	req.API, err = req.Cluster.Client(*user)
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,11 +38,9 @@ type Guard struct {
 	secrets   Secrets
 	namespace string
 	log       *slog.Logger
+	latest    atomic.Pointer[reading]
 	// readSlot serializes reads.
 	readSlot chan struct{}
-
-	mu     sync.Mutex
-	latest reading
 	// logged is the last logged error.
 	logged string
 }
@@ -54,7 +53,9 @@ type reading struct {
 
 // NewGuard returns the Guard for a namespace.
 func NewGuard(secrets Secrets, namespace string, log *slog.Logger) *Guard {
-	return &Guard{secrets: secrets, namespace: namespace, log: log, readSlot: make(chan struct{}, 1)}
+	g := &Guard{secrets: secrets, namespace: namespace, log: log, readSlot: make(chan struct{}, 1)}
+	g.latest.Store(&reading{})
+	return g
 }
 
 // Prepare reads or creates the token before the first request. Errors are logged; requests retry.
@@ -65,7 +66,7 @@ func (g *Guard) Prepare(ctx context.Context) {
 // Admit implements wire.Guard. It reads the Secret again if the cached token is old or does not match.
 func (g *Guard) Admit(ctx context.Context, given string) error {
 	now := time.Now()
-	if last := g.lastReading(); now.Sub(last.at) < maxAge && last.admit(ctx, given) == nil {
+	if last := g.latest.Load(); now.Sub(last.at) < maxAge && last.admit(ctx, given) == nil {
 		return nil
 	}
 	read, err := g.readSince(ctx, now)
@@ -75,28 +76,22 @@ func (g *Guard) Admit(ctx context.Context, given string) error {
 	return read.admit(ctx, given)
 }
 
-func (r reading) admit(ctx context.Context, given string) error {
+func (r *reading) admit(ctx context.Context, given string) error {
 	if r.err != nil {
 		return r.err
 	}
 	return r.token.Admit(ctx, given)
 }
 
-func (g *Guard) lastReading() reading {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.latest
-}
-
 // readSince returns the result of a read that started after moment. Concurrent requests share a read.
-func (g *Guard) readSince(ctx context.Context, moment time.Time) (reading, error) {
+func (g *Guard) readSince(ctx context.Context, moment time.Time) (*reading, error) {
 	select {
 	case g.readSlot <- struct{}{}:
 		defer func() { <-g.readSlot }()
 	case <-ctx.Done():
-		return reading{}, ctx.Err()
+		return nil, ctx.Err()
 	}
-	last := g.lastReading()
+	last := g.latest.Load()
 	if last.at.After(moment) {
 		return last, nil
 	}
@@ -105,24 +100,22 @@ func (g *Guard) readSince(ctx context.Context, moment time.Time) (reading, error
 	select {
 	case <-next.C:
 	case <-ctx.Done():
-		return reading{}, ctx.Err()
+		return nil, ctx.Err()
 	}
 	return g.read(ctx), nil
 }
 
 // read reads the Secret. It continues if the client leaves, since others wait for it.
-func (g *Guard) read(ctx context.Context) reading {
+func (g *Guard) read(ctx context.Context) *reading {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 	defer cancel()
-	now := reading{at: time.Now()}
+	now := &reading{at: time.Now()}
 	text, err := g.readWithRetry(ctx)
 	now.token = wire.Token(text)
 	if err != nil {
 		now.err = fmt.Errorf("this process cannot read its token in the %s: see its log", describeSecret(g.namespace))
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.latest = now
+	g.latest.Store(now)
 	text = failure.Text(err)
 	if text != "" && text != g.logged {
 		g.log.Warn("inspect endpoint rejects all requests: cannot read its token", "secret", g.namespace+"/"+SecretName, "error", text)

@@ -24,8 +24,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/sdk/kinds"
 )
 
-// Call is one call of a function for an object, and what the function reports and requests.
-type Call struct {
+// Invocation is one call of a function for an object, and what the function reports and requests.
+type Invocation struct {
 	Metadata Metadata
 	Output   Output
 
@@ -53,21 +53,22 @@ type Metadata struct {
 	Labels               map[string]string
 }
 
-// NewCall returns a call for an object, which was decoded from data.
-func NewCall(c *Controller, function string, o any, data json.RawMessage) (Call, error) {
-	if typed, is := o.(metav1.Object); is {
-		return NewCallOf(c, function, metadataOf(typed)), nil
-	}
-	metadata, err := readMetadata(data)
-	if err != nil {
-		return Call{}, Permanentf("read the object's metadata: %w", err)
-	}
-	return NewCallOf(c, function, metadata), nil
+// NewInvocation returns a call of a function, whose object is set by ReadMetadata or by its Metadata.
+func NewInvocation(c *Controller, function string) Invocation {
+	return Invocation{controller: c, functionName: function, nameCounts: map[string]int{}}
 }
 
-// NewCallOf returns a call for an object with this metadata.
-func NewCallOf(c *Controller, function string, m Metadata) Call {
-	return Call{controller: c, functionName: function, Metadata: m, nameCounts: map[string]int{}}
+// ReadMetadata sets the metadata of an object, which was decoded from data.
+func (c *Invocation) ReadMetadata(o any, data json.RawMessage) error {
+	if typed, is := o.(metav1.Object); is {
+		c.Metadata = metadataOf(typed)
+		return nil
+	}
+	var err error
+	if c.Metadata, err = readMetadata(data); err != nil {
+		return Permanentf("read the object's metadata: %w", err)
+	}
+	return nil
 }
 
 func metadataOf(o metav1.Object) Metadata {
@@ -94,7 +95,7 @@ func Identify(o any) (Metadata, error) {
 }
 
 // Invoke runs the function when the indexes are filled.
-func (c *Call) Invoke(ctx context.Context, role, name string, do func() error) error {
+func (c *Invocation) Invoke(ctx context.Context, role, name string, do func() error) error {
 	app := c.controller.app
 	if err := app.waitForIndexes(ctx); err != nil {
 		return err
@@ -105,41 +106,46 @@ func (c *Call) Invoke(ctx context.Context, role, name string, do func() error) e
 }
 
 // ref names the object in logs.
-func (c *Call) ref() string {
+func (c *Invocation) ref() string {
 	return object.Ref{Kind: object.Kind{Kind: c.controller.Kind.Name}, Namespace: c.Metadata.Namespace, Name: c.Metadata.Name}.String()
 }
 
 // ObjectLogger returns a logger that adds the names of the controller and the object.
-func (c *Call) ObjectLogger() *slog.Logger {
+func (c *Invocation) ObjectLogger() *slog.Logger {
 	return c.controller.app.logger().With("controller", c.controller.name(), "object", c.ref())
 }
 
+// Memory returns the value of a type that functions keep for the object, and makes it if there is none.
+func (c *Invocation) Memory(typed reflect.Type, fresh func() any) any {
+	return c.controller.memories.get(c.Metadata.UID, typed, fresh)
+}
+
 // AddEvent reports an event of type Normal or Warning.
-func (c *Call) AddEvent(eventType, reason, message string) {
+func (c *Invocation) AddEvent(eventType, reason, message string) {
 	c.Output.Events = append(c.Output.Events, hook.Event{Type: eventType, Reason: reason, Message: message})
 }
 
 // AddCondition reports a condition.
-func (c *Call) AddCondition(condition metav1.Condition) {
+func (c *Invocation) AddCondition(condition metav1.Condition) {
 	c.Output.Conditions = append(c.Output.Conditions, hook.Condition{
 		Type: condition.Type, Status: string(condition.Status), Reason: condition.Reason, Message: condition.Message,
 	})
 }
 
 // Fail adds a problem, which fails the call.
-func (c *Call) Fail(format string, args ...any) {
+func (c *Invocation) Fail(format string, args ...any) {
 	c.problems = append(c.problems, fmt.Errorf(format, args...))
 }
 
 // AddProblem adds an error, unless it is nil, which fails the call.
-func (c *Call) AddProblem(err error) {
+func (c *Invocation) AddProblem(err error) {
 	if err != nil {
 		c.problems = append(c.problems, err)
 	}
 }
 
 // Problems returns all problems as one permanent error.
-func (c *Call) Problems() error {
+func (c *Invocation) Problems() error {
 	if len(c.problems) == 0 {
 		return nil
 	}
@@ -150,19 +156,19 @@ func (c *Call) Problems() error {
 type ApplyOptions struct{ Unowned, CopyLabels bool }
 
 // ApplyObject requests to apply an object of a kind in Owns or Applies.
-func (c *Call) ApplyObject(o any, opts ApplyOptions) {
+func (c *Invocation) ApplyObject(o any, opts ApplyOptions) {
 	if data := c.marshal("Apply", o, c.controller.applies, opts); data != nil {
 		c.Output.Apply = append(c.Output.Apply, hook.AppliedObject{Object: data, Unowned: opts.Unowned})
 	}
 }
 
 // Child returns a desired child of a kind in Owns, or nil after a problem.
-func (c *Call) Child(o any) json.RawMessage {
+func (c *Invocation) Child(o any) json.RawMessage {
 	return c.marshal("ComposeContext.Apply", o, nil, ApplyOptions{})
 }
 
 // marshal returns an object to write, or nil after a problem.
-func (c *Call) marshal(verb string, o any, list []kinds.Kind, opts ApplyOptions) json.RawMessage {
+func (c *Invocation) marshal(verb string, o any, list []kinds.Kind, opts ApplyOptions) json.RawMessage {
 	k, err := c.checkDeclared(o, verb, list)
 	if err != nil {
 		c.Fail("%w", err)
@@ -181,7 +187,7 @@ func (c *Call) marshal(verb string, o any, list []kinds.Kind, opts ApplyOptions)
 
 // complete adds what the Go value may omit, and removes fields that Go types write
 // although they are unset.
-func (c *Call) complete(data []byte, k kinds.Kind, opts ApplyOptions) ([]byte, error) {
+func (c *Invocation) complete(data []byte, k kinds.Kind, opts ApplyOptions) ([]byte, error) {
 	all, err := object.DecodeExact(data)
 	if err != nil {
 		return nil, err
@@ -242,7 +248,7 @@ func dropNullTimestamps(value any) {
 
 // generateName returns a name that depends on the object, the handler and the number of
 // such names in the call.
-func (c *Call) generateName(prefix string, k kinds.Kind) string {
+func (c *Invocation) generateName(prefix string, k kinds.Kind) string {
 	if prefix == "" {
 		return c.Metadata.Name
 	}
@@ -253,7 +259,7 @@ func (c *Call) generateName(prefix string, k kinds.Kind) string {
 }
 
 // checkDeclared returns the kind of an object, which must be declared.
-func (c *Call) checkDeclared(o any, verb string, list []kinds.Kind) (kinds.Kind, error) {
+func (c *Invocation) checkDeclared(o any, verb string, list []kinds.Kind) (kinds.Kind, error) {
 	k, err := c.controller.app.KindOf(o)
 	if err != nil {
 		return kinds.Kind{}, fmt.Errorf("%s: %w", verb, err)
@@ -266,14 +272,14 @@ func (c *Call) checkDeclared(o any, verb string, list []kinds.Kind) (kinds.Kind,
 }
 
 // ReadGroups fills a slice with the objects of its kind. A problem fails the call.
-func (c *Call) ReadGroups(verb string, groups []hook.Group, into any) {
+func (c *Invocation) ReadGroups(verb string, groups []hook.Group, into any) {
 	if err := c.controller.readGroups(groups, into, verb != "Related"); err != nil {
 		c.Fail("%s: %w", verb, err)
 	}
 }
 
 // List fills a slice with the stored objects of its kind that match a selector, in the namespace of the request.
-func (c *Call) List(ctx context.Context, n *hook.HandlerRequest, into any, selector string) error {
+func (c *Invocation) List(ctx context.Context, n *hook.HandlerRequest, into any, selector string) error {
 	if _, err := labels.Parse(selector); err != nil {
 		return Permanentf("List: %w", err)
 	}
@@ -298,7 +304,7 @@ func (c *Call) List(ctx context.Context, n *hook.HandlerRequest, into any, selec
 }
 
 // DeleteObject requests to delete or evict an object by its kind and name.
-func (c *Call) DeleteObject(verb string, o any, d hook.Deletion) {
+func (c *Invocation) DeleteObject(verb string, o any, d hook.Deletion) {
 	named, err := Identify(o)
 	if err == nil && named.Name == "" {
 		err = errors.New("the object has no name")
@@ -312,7 +318,7 @@ func (c *Call) DeleteObject(verb string, o any, d hook.Deletion) {
 }
 
 // DeleteSelected requests to delete or evict the objects of a kind that match the selector of the deletion.
-func (c *Call) DeleteSelected(verb string, obj any, d hook.Deletion) {
+func (c *Invocation) DeleteSelected(verb string, obj any, d hook.Deletion) {
 	selector, err := labels.Parse(d.Selector)
 	if err == nil && selector.Empty() {
 		err = errors.New("the selector is empty and would select all objects")
@@ -324,7 +330,7 @@ func (c *Call) DeleteSelected(verb string, obj any, d hook.Deletion) {
 	c.addDeletion(verb, obj, d)
 }
 
-func (c *Call) addDeletion(verb string, o any, d hook.Deletion) {
+func (c *Invocation) addDeletion(verb string, o any, d hook.Deletion) {
 	k, err := pods(), error(nil)
 	switch {
 	case !d.Evict:
@@ -344,7 +350,7 @@ func (c *Call) addDeletion(verb string, o any, d hook.Deletion) {
 }
 
 // KindOf returns the kind of an object.
-func (c *Call) KindOf(o any) (kinds.Kind, error) { return c.controller.app.KindOf(o) }
+func (c *Invocation) KindOf(o any) (kinds.Kind, error) { return c.controller.app.KindOf(o) }
 
 // Decode decodes JSON as a T. A retry would not help.
 func Decode[T any](data json.RawMessage) (*T, error) {
