@@ -2,7 +2,6 @@ package dev
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // compilePhaseDelay is how long compiling runs before it is shown. Without a terminal, a line
@@ -19,64 +19,44 @@ const (
 	compileInterval   = 30 * time.Second
 )
 
-// compileAll compiles all programs before the cluster boots, because compiling uses all
-// CPUs. No timeout includes it. A program that does not compile is compiled again when a
-// file changes, unless a command needs it.
-func (s *session) compileAll(ctx context.Context) error {
-	var problems []error
-	for _, l := range s.locals {
-		if len(l.Build) == 0 {
-			continue
-		}
-		l.compiled = s.compile(ctx, l, 0)
-		if problems = append(problems, l.compiled); ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-	}
-	if len(s.Command) == 0 {
-		return nil
-	}
-	return errors.Join(problems...)
-}
-
 // prepare runs before each start of a process. The first one was compiled before.
-func (s *session) prepare(ctx context.Context, l *localProcess) error {
+func (l *localProcess) prepare(ctx context.Context, r *process.Reaper, reporter *progress.Reporter) error {
 	if !l.started || len(l.Build) == 0 {
 		l.started = true
 		return l.compiled
 	}
-	return s.compile(ctx, l, compilePhaseDelay)
+	return l.compile(ctx, r, reporter, compilePhaseDelay)
 }
 
 // compile compiles a program, which is shown as a phase after some time. The compiler's messages are printed as they arrive;
 // the error only reports the failure.
-func (s *session) compile(ctx context.Context, l *localProcess, shownAfter time.Duration) error {
-	output := newCompileOutput(s.Reporter.Writer(l.Name))
+func (l *localProcess) compile(ctx context.Context, r *process.Reaper, reporter *progress.Reporter, shownAfter time.Duration) error {
+	output := newCompileOutput(reporter.Writer(l.Name))
 	ended := make(chan error, 1)
 	go func() {
-		err := l.Compile(ctx, s.reaper, output)
+		err := l.Compile(ctx, r, output)
 		output.Flush()
 		ended <- err
 	}()
 	began, shown := time.Now(), time.After(shownAfter)
 	ticker := time.NewTicker(compileInterval)
 	defer ticker.Stop()
-	var phase *progress.Phase
+	var shownAs *progress.Phase
 	for {
 		select {
 		case err := <-ended:
-			if phase == nil && err == nil {
+			if shownAs == nil && err == nil {
 				return nil
 			}
-			if phase == nil {
-				phase = s.Reporter.Phase("compile " + l.Name)
+			if shownAs == nil {
+				shownAs = reporter.Phase("compile " + l.Name)
 			}
-			phase.End(err, output.progress())
+			shownAs.End(err, output.summary())
 			return err
 		case <-shown:
-			phase = s.Reporter.Phase("compile " + l.Name)
+			shownAs = reporter.Phase("compile " + l.Name)
 		case <-ticker.C:
-			s.Reporter.Still("compiling %s: %s, %s", l.Name, progress.FormatDuration(time.Since(began)), output.progress())
+			reporter.Still("compiling %s: %s, %s", l.Name, progress.FormatDuration(time.Since(began)), output.summary())
 		}
 	}
 }
@@ -104,8 +84,8 @@ func newCompileOutput(problems *progress.Writer) *compileOutput {
 	return o
 }
 
-// progress returns the progress for a line; "" if there was nothing to do.
-func (o *compileOutput) progress() string {
+// summary says how many packages are compiled; "" if there was nothing to do.
+func (o *compileOutput) summary() string {
 	switch n := o.packages.Load(); n {
 	case 0:
 		return ""

@@ -45,11 +45,10 @@ const (
 	codeNotFound      = 127
 )
 
-// StopSignal is a cause of cancellation with a signal to pass on.
-type StopSignal interface {
-	error
-	StopSignal() syscall.Signal
-}
+// StopSignal is a cause of cancellation: a signal, which is passed on.
+type StopSignal syscall.Signal
+
+func (s StopSignal) Error() string { return fmt.Sprintf("stopped by signal (%s)", syscall.Signal(s)) }
 
 // Run runs the command and returns its exit code, 128 + n after signal n. When ctx ends the
 // command gets the signal of the cause, or SIGTERM. An error means that it could not be
@@ -92,7 +91,7 @@ func (c Command) Start() (*Running, error) {
 
 func signalOf(cause error) syscall.Signal {
 	if stop, ok := errors.AsType[StopSignal](cause); ok {
-		return stop.StopSignal()
+		return syscall.Signal(stop)
 	}
 	return syscall.SIGTERM
 }
