@@ -18,7 +18,7 @@ import (
 // localProcess is a running process of a project.
 type localProcess struct {
 	project.Process
-	process    *process.Process
+	process    *process.Supervisor
 	output     *recentOutput
 	sources    sources
 	firstStart chan error // receives the result of the first start

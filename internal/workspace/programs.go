@@ -42,7 +42,7 @@ type programs struct {
 type program struct {
 	project.Process
 	file    string
-	process *process.Process
+	process *process.Supervisor
 }
 
 func newPrograms(o Options, projects []*project.Project) (*programs, error) {
