@@ -60,18 +60,18 @@ func CompleteObject(ctx context.Context, by Completer, args []string, word strin
 	kind, _, named := strings.Cut(word, "/")
 	switch {
 	case len(args) == 0 && !named:
-		return by.kinds(ctx, word), cobra.ShellCompDirectiveNoSpace
+		return by.kindWords(ctx, word), cobra.ShellCompDirectiveNoSpace
 	case len(args) == 0:
-		return command.WithPrefix(word, by.names(ctx, kind, kind+"/")), cobra.ShellCompDirectiveDefault
+		return command.WithPrefix(word, by.objectNames(ctx, kind, kind+"/")), cobra.ShellCompDirectiveDefault
 	case len(args) == 1 && !strings.Contains(args[0], "/"):
-		return command.WithPrefix(word, by.names(ctx, args[0], "")), cobra.ShellCompDirectiveDefault
+		return command.WithPrefix(word, by.objectNames(ctx, args[0], "")), cobra.ShellCompDirectiveDefault
 	}
 	return nil, cobra.ShellCompDirectiveDefault
 }
 
-// kinds completes the kinds of the API server as "kind/", with the group where the plural
+// kindWords completes the kinds of the API server as "kind/", with the group where the plural
 // is ambiguous or the user has begun one.
-func (by Completer) kinds(ctx context.Context, word string) []string {
+func (by Completer) kindWords(ctx context.Context, word string) []string {
 	all, _ := by.API.Kinds(ctx) // As many as arrived in time.
 	groups := map[string][]string{}
 	for _, kind := range all {
@@ -90,8 +90,8 @@ func (by Completer) kinds(ctx context.Context, word string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(command.WithPrefix(word, words))))
 }
 
-// names completes the names of objects of a kind, with lead before each.
-func (by Completer) names(ctx context.Context, word, lead string) []string {
+// objectNames completes the names of objects of a kind, with lead before each.
+func (by Completer) objectNames(ctx context.Context, word, lead string) []string {
 	kind, err := by.API.Kind(ctx, word)
 	if err != nil {
 		return nil
@@ -111,14 +111,14 @@ func (by Completer) Controllers(ctx context.Context, word, except string) []stri
 		if _, is := controllerKind(kind); err != nil || !is {
 			return nil
 		}
-		return by.names(ctx, typed, typed+"/")
+		return by.objectNames(ctx, typed, typed+"/")
 	}
 	var words []string
 	for _, kind := range compile.Kinds() {
 		if kind.Resource.Kind == except {
 			continue
 		}
-		words = append(words, by.names(ctx, kind.Resource.Plural+"."+kind.Resource.Group, kind.Name+"/")...)
+		words = append(words, by.objectNames(ctx, kind.Resource.Plural+"."+kind.Resource.Group, kind.Name+"/")...)
 	}
 	return words
 }
@@ -147,7 +147,7 @@ func (by Completer) Objects(ctx context.Context, kind compile.Kind, name, word s
 		case len(parents) > 1:
 			lead = parent.Plural + "/"
 		}
-		words = append(words, by.names(ctx, resource, lead)...)
+		words = append(words, by.objectNames(ctx, resource, lead)...)
 	}
 	return words
 }
