@@ -3,7 +3,6 @@ package manifest
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -281,19 +280,20 @@ func ownDefinitions() (all []Document, err error) {
 	return all, err
 }
 
-// Objects converts documents for packages that do not use unstructured ones.
-func Objects(documents []Document) ([]*object.Object, error) {
-	var all []*object.Object
-	for _, d := range documents {
-		text, err := json.Marshal(d.Object)
-		if err != nil {
-			return nil, err
+// NewSharedSet returns the set of what former runs have created from the same source, so that what the files
+// hold no more is deleted.
+func NewSharedSet(s *Shared, source string, paths []string) *Set {
+	set := newSet(s, source, paths)
+	for _, e := range s.Inventory.Entries {
+		if e.Source != source {
+			continue
 		}
-		o, err := object.Parse(text)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", d, err)
-		}
-		all = append(all, o)
+		o := &unstructured.Unstructured{}
+		o.SetAPIVersion(e.APIVersion)
+		o.SetKind(e.Kind)
+		o.SetNamespace(e.Namespace)
+		o.SetName(e.Name)
+		set.applied[RefOf(o)] = Document{Object: o}
 	}
-	return all, nil
+	return set
 }
