@@ -1,8 +1,8 @@
 // Package typegen generates declarations of types for authors of hooks: of kinds, and of the
 // requests and responses of the hooks of controllers.
 //
-// Generate builds a Module, a neutral form of all types: build.go converts schemas, hooks.go adds
-// what wire.yaml declares for each controller. A Module is written as TypeScript, Python and JSON
+// Generate builds a Module, a neutral form of all types: build.go converts schemas, sync.go and
+// handlers.go add what wire.yaml declares for each controller. A Module is written as TypeScript, Python and JSON
 // Schema. The package reads no files and no cluster: Sources finds the schemas for it.
 package typegen
 
