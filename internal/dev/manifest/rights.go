@@ -30,15 +30,15 @@ func ApplyRights(ctx context.Context, config *rest.Config, shared *Shared, file 
 	if err != nil {
 		return types.NamespacedName{}, err
 	}
-	rights := slices.DeleteFunc(documents, func(d Document) bool { return !slices.Contains(rightsKinds, d.Object.GetKind()) })
-	slices.SortStableFunc(rights, func(a, b Document) int {
+	needed := slices.DeleteFunc(documents, func(d Document) bool { return !slices.Contains(rightsKinds, d.Object.GetKind()) })
+	slices.SortStableFunc(needed, func(a, b Document) int {
 		return slices.Index(rightsKinds, a.Object.GetKind()) - slices.Index(rightsKinds, b.Object.GetKind())
 	})
-	account, err := accountIn(file, rights)
+	account, err := accountIn(file, needed)
 	if err != nil {
 		return account, err
 	}
-	_, err = newSet(to, "", nil).applyAll(ctx, rights)
+	_, err = newSet(to, "", nil).applyAll(ctx, needed)
 	return account, err
 }
 
