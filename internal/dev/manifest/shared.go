@@ -229,15 +229,6 @@ func (s *Shared) update(ctx context.Context, o, stored *unstructured.Unstructure
 	return s.patch(ctx, applied)
 }
 
-// delete deletes an object that a run has created, and reports whether it did. Others stay.
-func (s *Shared) delete(ctx context.Context, o *unstructured.Unstructured) (bool, error) {
-	kept, err := s.Remove(ctx, entryOf(o))
-	if err != nil || kept == "" {
-		return err == nil, err
-	}
-	return false, errors.New(kept)
-}
-
 // ControllerGroups are the API groups of controllers.
 var ControllerGroups = []string{"setpoint.dev", "metacontroller.k8s.io"}
 
