@@ -127,7 +127,7 @@ func (s *session) handleSignals(over <-chan struct{}) {
 
 // run executes the steps of a session, then waits for its end.
 func (s *session) run(ctx context.Context) (int, error) {
-	_ = publishSession(s, "") // Other commands go to no other cluster meanwhile. What prevents it is said by publish.
+	_ = s.publishAs("") // Other commands go to no other cluster meanwhile. What prevents it is said by publish.
 	steps := []func(context.Context) error{
 		s.compileAll, s.boot, s.prepareInspection, s.publish, s.prepareTarget, s.prepareProcesses, s.startManager, s.awaitCluster,
 		s.startProcesses, s.awaitManager, s.awaitProcesses, s.applyAll, s.watchFiles,

@@ -50,7 +50,7 @@ func (s *session) publish(context.Context) error {
 	if err == nil {
 		starting := s.published
 		s.published = nil
-		err = publishSession(s, path)
+		err = s.publishAs(path)
 		starting.withdraw()
 	}
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *session) publish(context.Context) error {
 	return nil
 }
 
-func publishSession(s *session, kubeconfig string) error {
+func (s *session) publishAs(kubeconfig string) error {
 	started, err := os.Getwd()
 	if err != nil {
 		return err
