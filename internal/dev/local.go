@@ -5,11 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
+	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
+	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/process"
@@ -133,4 +140,151 @@ func (ls locals) readiness(unapplied []string, took string) string {
 		return fmt.Sprintf("\nReady after %s.\n\n", took)
 	}
 	return fmt.Sprintf("\nStarted after %s, not everything is ready:\n  %s\n\n", took, strings.Join(problems, "\n  "))
+}
+
+// sources are the files of a process. A change restarts it.
+type sources struct {
+	// paths are files and folders.
+	paths []string
+	// extensions limit folders to files of the script's language, so that an imported
+	// module counts and other files do not.
+	extensions []string
+	// except excludes files.
+	except func(path string) bool
+}
+
+// sourcesOf returns the files in setpoint.yaml, else those in the command and their
+// folder's files of the same kind, else the whole folder.
+func sourcesOf(p *project.Project, process project.Process) sources {
+	s := sources{paths: process.Watch, except: func(string) bool { return false }}
+	if len(process.Watch) > 0 {
+		return s
+	}
+	for _, file := range process.Written {
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(process.Dir, file)
+		}
+		if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() || !inside(process.Dir, file) {
+			continue
+		}
+		s.paths = append(s.paths, file)
+		if ext := filepath.Ext(file); ext != "" {
+			s.extensions = append(s.extensions, ext)
+		}
+	}
+	if len(s.paths) > 0 && len(s.extensions) == 0 {
+		return s
+	}
+	s.paths = append(s.paths, process.Dir)
+	s.except = func(path string) bool { return isManifestOf(p, path) || filepath.Base(path) == project.FileName }
+	return s
+}
+
+// contains reports whether a file is a source.
+func (s sources) contains(path string) bool {
+	for _, source := range s.paths {
+		if path == source {
+			return true
+		}
+		if inside(source, path) && !s.except(path) {
+			return len(s.extensions) == 0 || slices.Contains(s.extensions, filepath.Ext(path))
+		}
+	}
+	return false
+}
+
+// isManifestOf reports whether a project applies the file.
+func isManifestOf(p *project.Project, path string) bool {
+	return slices.ContainsFunc(p.Apply, func(source string) bool {
+		return path == source || filepath.Dir(path) == source && manifest.IsManifest(path)
+	})
+}
+
+func inside(dir, path string) bool {
+	relative, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(relative)
+}
+
+// compilePhaseDelay is how long compiling runs before it is shown. Without a terminal, a line
+// reports progress every compileInterval.
+const (
+	compilePhaseDelay = time.Second
+	compileInterval   = 30 * time.Second
+)
+
+// prepare runs before each start of a process. The first one was compiled before.
+func (l *localProcess) prepare(ctx context.Context, r *process.Reaper, reporter *progress.Reporter) error {
+	if !l.started || len(l.Build) == 0 {
+		l.started = true
+		return l.compiled
+	}
+	return l.compile(ctx, r, reporter, compilePhaseDelay)
+}
+
+// compile compiles a program, which is shown as a phase after some time. The compiler's messages are printed as they arrive;
+// the error only reports the failure.
+func (l *localProcess) compile(ctx context.Context, r *process.Reaper, reporter *progress.Reporter, shownAfter time.Duration) error {
+	output := newCompileOutput(reporter.Writer(l.Name))
+	ended := make(chan error, 1)
+	go func() {
+		err := l.Compile(ctx, r, output)
+		output.Flush()
+		ended <- err
+	}()
+	began, shown := time.Now(), time.After(shownAfter)
+	ticker := time.NewTicker(compileInterval)
+	defer ticker.Stop()
+	var shownAs *progress.Phase
+	for {
+		select {
+		case err := <-ended:
+			if shownAs == nil && err == nil {
+				return nil
+			}
+			if shownAs == nil {
+				shownAs = reporter.Phase("compile " + l.Name)
+			}
+			shownAs.End(err, output.summary())
+			return err
+		case <-shown:
+			shownAs = reporter.Phase("compile " + l.Name)
+		case <-ticker.C:
+			reporter.Still("compiling %s: %s, %s", l.Name, progress.FormatDuration(time.Since(began)), output.summary())
+		}
+	}
+}
+
+// compileOutput counts the packages that the go command reports, and passes other lines on.
+type compileOutput struct {
+	*progress.Writer
+
+	packages atomic.Int32
+}
+
+// compiledPackage matches a line in which `go build -v` reports a package.
+var compiledPackage = regexp.MustCompile(`^[[:alnum:]._~/-]+$`)
+
+func newCompileOutput(problems *progress.Writer) *compileOutput {
+	o := &compileOutput{}
+	o.Writer = progress.NewWriter(func(text []byte) {
+		switch {
+		case compiledPackage.Match(text):
+			o.packages.Add(1)
+		case !strings.HasPrefix(string(text), "go: downloading "):
+			fmt.Fprintf(problems, "%s\n", text)
+		}
+	})
+	return o
+}
+
+// summary says how many packages are compiled; "" if there was nothing to do.
+func (o *compileOutput) summary() string {
+	switch n := o.packages.Load(); n {
+	case 0:
+		return ""
+	case 1:
+		return "1 package compiled"
+	default:
+		return fmt.Sprintf("%d packages compiled", n)
+	}
 }

@@ -1,8 +1,6 @@
 package typegen
 
 import (
-	_ "embed"
-
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/setpoint-dev/setpoint/internal/object"

@@ -55,6 +55,9 @@ func (r *testReport) results(s testStyle) []result {
 	return slices.Concat(lists.Map(r.Cases, s.ofCase), lists.Map(r.Stories, s.ofStory), lists.Map(r.Explorations, s.ofExploration))
 }
 
+// testStyle is how the text looks.
+type testStyle struct{ color, verbose bool }
+
 // writeText writes a line for each case, and details of those that fail.
 func (r *testReport) writeText(out io.Writer, s testStyle) error {
 	var b strings.Builder
@@ -135,9 +138,6 @@ func stateOf(holds bool) state {
 	}
 	return failed
 }
-
-// testStyle is how the text looks.
-type testStyle struct{ color, verbose bool }
 
 func (s testStyle) ofCase(c testcase.Result) result {
 	one := result{
