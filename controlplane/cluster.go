@@ -163,6 +163,9 @@ func (c *Cluster) launch(spec supervise.Spec) error {
 	return nil
 }
 
+// pollInterval is the time between two checks of await.
+const pollInterval = 20 * time.Millisecond
+
 // await polls until check succeeds. It gives up when the cluster does, or with
 // the context, and then says which component it was waiting for, what was last
 // heard of it, and what it logged.
@@ -189,3 +192,5 @@ func (c *Cluster) await(ctx context.Context, component string, check func(contex
 func (c *Cluster) url(component string) string {
 	return fmt.Sprintf("https://127.0.0.1:%d", c.ports[component].Number())
 }
+
+func (c *Cluster) logFile(component string) string { return c.dir.Path("logs", component+".log") }

@@ -22,8 +22,8 @@ type componentSpec struct {
 	needs func(context.Context) error
 }
 
-// spec completes a component's recipe with what all of them share.
-func (c *Cluster) spec(component string) supervise.Spec {
+// specOf completes a component's recipe with what all of them share.
+func (c *Cluster) specOf(component string) supervise.Spec {
 	r := c.componentSpec(component)
 	spec := supervise.Spec{
 		Name:  component,
@@ -65,8 +65,6 @@ func inherited() []string {
 	}
 	return env
 }
-
-func (c *Cluster) logFile(component string) string { return c.dir.Path("logs", component+".log") }
 
 // etcdSocket is relative to the working directory of the components, because the
 // kernel allows little more than a hundred characters. The directory is private,
@@ -191,4 +189,15 @@ func (c *Cluster) delegating(component string) []string {
 		"--authentication-kubeconfig=" + config,
 		"--authorization-kubeconfig=" + config,
 	}
+}
+
+func (c *Cluster) etcdReadyFile() string { return c.dir.Path("run", "etcd.ready") }
+
+// ready asks a component itself.
+func (c *Cluster) ready(component string) func(context.Context) error {
+	path := "/healthz"
+	if component == names.APIServer {
+		path = "/readyz"
+	}
+	return func(ctx context.Context) error { return c.admin.Get(ctx, c.url(component)+path, nil) }
 }

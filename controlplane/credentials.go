@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/setpoint-dev/setpoint/controlplane/internal/api"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/datadir"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/kubeconfig"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/names"
@@ -101,23 +100,6 @@ func (c credentials) writeServing(authority *pki.Authority) error {
 		}
 	}
 	return nil
-}
-
-func (c *Cluster) writeAdmin(authority *pki.Authority) error {
-	pair, err := authority.Client(adminUser, "system:masters")
-	if err != nil {
-		return err
-	}
-	path := c.opts.Kubeconfig
-	if path == "" {
-		path = c.dir.Path("kubeconfig")
-	}
-	if err := datadir.WriteFile(path, c.credentials.encode(authority, adminUser, pair)); err != nil {
-		return err
-	}
-	c.kubeconfig = path
-	c.admin, err = api.New(authority.Cert, pair)
-	return err
 }
 
 func (c credentials) encode(authority *pki.Authority, user string, pair pki.Pair) []byte {

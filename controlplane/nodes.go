@@ -4,6 +4,11 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strings"
+
+	"sigs.k8s.io/kwok/kustomize/stage/node/fast"
+	heartbeat "sigs.k8s.io/kwok/kustomize/stage/node/heartbeat-with-lease"
+	pod "sigs.k8s.io/kwok/kustomize/stage/pod/fast"
 
 	"github.com/setpoint-dev/setpoint/controlplane/internal/names"
 )
@@ -111,4 +116,53 @@ func newNode(name string) object {
 			"nodeInfo":    object{"architecture": runtime.GOARCH, "operatingSystem": "linux"},
 		},
 	}
+}
+
+// nodesReady holds when every node of ours takes pods.
+func (c *Cluster) nodesReady(ctx context.Context) error {
+	var nodes nodeList
+	if err := c.admin.Get(ctx, c.Address()+"/api/v1/nodes", &nodes); err != nil {
+		return err
+	}
+	accepts := map[string]bool{}
+	for _, node := range nodes.Items {
+		accepts[node.Metadata.Name] = node.takesPods()
+	}
+	for i := range c.opts.Nodes {
+		if name := nodeName(i); !accepts[name] {
+			return fmt.Errorf("node %s is not ready", name)
+		}
+	}
+	return nil
+}
+
+// kwokConfiguration has kwok play the nodes that bear our annotation, and hurry. It
+// takes no leases on them: a kwok that waits for the lease of its predecessor, or
+// for its own to come back through a watch, passes over the pods of that moment and
+// never looks at them again.
+const kwokConfiguration = `apiVersion: config.kwok.x-k8s.io/v1alpha1
+kind: KwokConfiguration
+options:
+  cidr: ` + podRange + `
+  manageNodesWithAnnotationSelector: ` + nodeAnnotation + `=` + nodeAnnotationValue + `
+  nodeLeaseDurationSeconds: 0
+  podsOnNodeSyncParallelism: 2
+  podPlayStageParallelism: 16
+  nodePlayStageParallelism: 4
+`
+
+func (c *Cluster) stagesFile() string { return c.dir.Path("run", "kwok.yaml") }
+
+// writeStages writes kwok's configuration: its settings, and the stages that a
+// node and a pod go through.
+func (c *Cluster) writeStages() error {
+	documents := []string{
+		kwokConfiguration,
+		fast.DefaultNodeInit,
+		heartbeat.DefaultNodeHeartbeatWithLease,
+		pod.DefaultPodReady,
+		pod.DefaultPodComplete,
+		pod.DefaultPodDelete,
+	}
+	return c.dir.Write("run/kwok.yaml", []byte(strings.Join(documents, "\n---\n")))
 }

@@ -8,14 +8,15 @@ import (
 	"os"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/controlplane/internal/api"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/datadir"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/names"
+	"github.com/setpoint-dev/setpoint/controlplane/internal/pki"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/port"
 	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 const (
-	pollInterval = 20 * time.Millisecond
 	// startLimit ends a start that hangs. One that works takes seconds, and minutes on a
 	// machine that is busy with other things.
 	startLimit = 10 * time.Minute
@@ -90,7 +91,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	// The API server takes longest to get going and needs etcd only after most
 	// of its own preparations, so the two start together.
 	for _, component := range []string{names.Etcd, names.APIServer} {
-		if err := c.launch(c.spec(component)); err != nil {
+		if err := c.launch(c.specOf(component)); err != nil {
 			return err
 		}
 	}
@@ -109,7 +110,7 @@ func (c *Cluster) startControllers(ctx context.Context) error {
 		return err
 	}
 	for _, component := range []string{names.ControllerManager, names.Scheduler, names.Kwok} {
-		if err := c.launch(c.spec(component)); err != nil {
+		if err := c.launch(c.specOf(component)); err != nil {
 			return err
 		}
 	}
@@ -177,4 +178,35 @@ func (c *Cluster) rotateLogs() error {
 		}
 	}
 	return nil
+}
+
+func (c *Cluster) etcdReady(context.Context) error {
+	_, err := os.Stat(c.etcdReadyFile())
+	return err
+}
+
+// controllersReady holds when the controllers have shown that they work: the
+// default namespace has the ServiceAccount without which no pod is admitted.
+func (c *Cluster) controllersReady(ctx context.Context) error {
+	if err := c.ready(names.ControllerManager)(ctx); err != nil {
+		return err
+	}
+	return c.admin.Get(ctx, c.Address()+"/api/v1/namespaces/default/serviceaccounts/default", nil)
+}
+
+func (c *Cluster) writeAdmin(authority *pki.Authority) error {
+	pair, err := authority.Client(adminUser, "system:masters")
+	if err != nil {
+		return err
+	}
+	path := c.opts.Kubeconfig
+	if path == "" {
+		path = c.dir.Path("kubeconfig")
+	}
+	if err := datadir.WriteFile(path, c.credentials.encode(authority, adminUser, pair)); err != nil {
+		return err
+	}
+	c.kubeconfig = path
+	c.admin, err = api.New(authority.Cert, pair)
+	return err
 }

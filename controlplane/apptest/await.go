@@ -12,9 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// interval is how often it is looked whether something has happened.
-const interval = 20 * time.Millisecond
-
 // Await waits until an object is there, and so that check returns nil; nil in place
 // of check waits until it is there. If that takes too long, or the app ends, the
 // test fails with what check has said last and the object as it was then.
@@ -130,7 +127,7 @@ func AwaitGone[T any](c *Cluster, name string) {
 		_, stored, err = get[T](c, name)
 		switch {
 		case err == nil:
-			return false, errors.New(stored.GetKind() + " " + stored.GetName() + " is still there")
+			return false, fmt.Errorf("%s %s is still there", stored.GetKind(), stored.GetName())
 		case apierrors.IsNotFound(err):
 			return true, nil
 		}
@@ -148,29 +145,5 @@ func (c *Cluster) Eventually(check func() error) {
 	err := c.poll(func() (bool, error) { err := check(); return err == nil, err })
 	if err != nil {
 		c.t.Fatal(err)
-	}
-}
-
-// poll tries something until it is final. The error is the last one: with how long
-// it was tried, or why it is in vain.
-func (c *Cluster) poll(try func() (final bool, err error)) error {
-	began := time.Now()
-	ctx, cancel := c.context()
-	defer cancel()
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		final, err := try()
-		if final {
-			return err
-		}
-		if ended := c.failed(); ended != nil {
-			return fmt.Errorf("%w (%w)", err, ended)
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return fmt.Errorf("still not so after %v: %w", time.Since(began).Round(time.Millisecond), err)
-		}
 	}
 }

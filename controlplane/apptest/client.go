@@ -1,7 +1,6 @@
 package apptest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -69,14 +68,14 @@ func (c *client) find(k kind) (resource, error) {
 	if err != nil {
 		return resource{}, err
 	}
-	list, err := c.discovery.ServerResourcesForGroupVersion(k.apiVersion)
+	resources, err := c.discovery.ServerResourcesForGroupVersion(k.apiVersion)
 	if apierrors.IsNotFound(err) {
 		err = errNotServed
 	}
 	if err != nil {
 		return resource{}, fmt.Errorf("find %s: %w", k, err)
 	}
-	found, ok := pick(list.APIResources, k.kind)
+	found, ok := pick(resources.APIResources, k.kind)
 	if !ok {
 		return resource{}, fmt.Errorf("find %s: %w", k, errNotServed)
 	}
@@ -116,28 +115,14 @@ func (c *client) collections() ([]resource, error) {
 		return nil, err
 	}
 	var all []resource
-	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "deletecollection"}}, lists) {
-		version, err := schema.ParseGroupVersion(list.GroupVersion)
+	for _, each := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "deletecollection"}}, lists) {
+		version, err := schema.ParseGroupVersion(each.GroupVersion)
 		if err != nil {
 			return nil, err
 		}
-		for _, served := range list.APIResources {
+		for _, served := range each.APIResources {
 			all = append(all, resource{GroupVersionResource: version.WithResource(served.Name), namespaced: true})
 		}
 	}
 	return all, nil
-}
-
-// createNamespace makes a namespace whose name begins in a certain way.
-func (c *client) createNamespace(ctx context.Context, prefix string) (string, error) {
-	r, err := c.find(kind{"v1", "Namespace"})
-	if err != nil {
-		return "", err
-	}
-	made, err := c.objects(r, "").Create(ctx, object(kind{"v1", "Namespace"}, map[string]any{"generateName": prefix}),
-		metav1.CreateOptions{FieldManager: fieldManager})
-	if err != nil {
-		return "", fmt.Errorf("make a namespace for the test: %w", err)
-	}
-	return made.GetName(), nil
 }

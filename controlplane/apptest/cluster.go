@@ -2,12 +2,11 @@ package apptest
 
 import (
 	"context"
-	"strings"
+	"fmt"
+	"io"
 	"sync"
 	"testing"
 	"time"
-
-	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint"
 )
@@ -15,6 +14,9 @@ import (
 // waitTimeout is how long anything is waited for, unless Within says otherwise. What
 // is waited for takes well below a second on an idle machine.
 const waitTimeout = 30 * time.Second
+
+// kubeconfigVariable names the kubeconfig of a control plane that stays after the tests.
+const kubeconfigVariable = "SETPOINT_TEST_KUBECONFIG"
 
 // Cluster is a test's part of a control plane: a namespace of its own, and the apps
 // that it has started. Its methods, and the functions that take it, fail the test
@@ -30,8 +32,10 @@ type Cluster struct {
 
 // shared is what a Cluster and those made of it have in common.
 type shared struct {
-	plane     *ControlPlane
-	client    *client
+	tenants *tenants
+	client  *client
+	// external says that the control plane stays after the tests.
+	external  bool
 	name      string // the test's
 	namespace string
 
@@ -43,41 +47,6 @@ type shared struct {
 	created []reference
 	// allNamespaces says that an app was at work in all namespaces.
 	allNamespaces bool
-}
-
-// New creates a namespace for a test, and boots the control plane for the first one. Use it
-// to create objects before an app starts.
-//
-// At the end of the test its apps are stopped and its objects deleted.
-func (p *ControlPlane) New(t testing.TB) *Cluster {
-	t.Helper()
-	reached, err := p.boot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	namespace, err := reached.createNamespace(t.Context(), prefix(t.Name()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &shared{plane: p, client: reached, name: t.Name(), namespace: namespace, app: setpoint.New(fieldManager)}
-	c := &Cluster{shared: s, t: t, waitTimeout: waitTimeout}
-	t.Cleanup(c.cleanUp)
-	return c
-}
-
-// Start is New, and Start of an app in it.
-func (p *ControlPlane) Start(t testing.TB, app *setpoint.App, options ...Option) *Cluster {
-	t.Helper()
-	c := p.New(t)
-	c.Start(app, options...)
-	return c
-}
-
-// On is the same cluster in a subtest, which fails in place of the test.
-func (c *Cluster) On(t testing.TB) *Cluster {
-	other := *c
-	other.t = t
-	return &other
 }
 
 // Within returns the same cluster with another timeout for waiting; the default is 30
@@ -96,15 +65,6 @@ func (c *Cluster) Of(apiVersion, name string) *Cluster {
 	return &other
 }
 
-// Namespace is the one of the test.
-func (c *Cluster) Namespace() string { return c.namespace }
-
-// Kubeconfig is the path of the administrator's kubeconfig.
-func (c *Cluster) Kubeconfig() string { return c.client.kubeconfig }
-
-// Config is the administrator's, for clients of other sorts.
-func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.client.config) }
-
 // context returns a context for requests, also in cleanups, after the test's own context
 // has ended. Its timeout is that of Within, or the rest of the test's time if that is less.
 func (c *Cluster) context() (context.Context, context.CancelFunc) {
@@ -119,17 +79,87 @@ func (c *Cluster) context() (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, limit)
 }
 
-// maxPrefix leaves space for the unique suffix of namespace names.
-const maxPrefix = 40
+// tenants are the tests with an app at work in a control plane.
+type tenants struct {
+	mu sync.Mutex
+	// clusterWide is the test whose apps run in all namespaces, namespaced are those with
+	// apps in their own.
+	clusterWide *shared
+	namespaced  map[*shared]bool
+}
 
-// prefix is what the name of a test's namespace begins with.
-func prefix(test string) string {
-	allowed := func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return '-'
+// acquire notes that a test has an app at work, in its own namespace or in all; an
+// error says that another one is in the way. Leave ends that.
+func (t *tenants) acquire(s *shared, allNamespaces bool) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if other := t.clusterWide; other != nil && other != s {
+		return fmt.Errorf("%s runs an app in all namespaces, like this test: do not run them in parallel", other.name)
 	}
-	name := strings.Trim(strings.Map(allowed, strings.ToLower(test)), "-")
-	return name[:min(len(name), maxPrefix)] + "-"
+	if allNamespaces {
+		for other := range t.namespaced {
+			if other != s {
+				return fmt.Errorf("%s runs an app, and this test runs one in all namespaces: do not run them in parallel", other.name)
+			}
+		}
+		t.clusterWide = s
+	}
+	if t.namespaced == nil {
+		t.namespaced = map[*shared]bool{}
+	}
+	t.namespaced[s] = true
+	return nil
+}
+
+func (t *tenants) release(s *shared) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.namespaced, s)
+	if t.clusterWide == s {
+		t.clusterWide = nil
+	}
+}
+
+// appRun is an app at work.
+type appRun struct {
+	cancel context.CancelFunc
+	ready  chan struct{}
+	// ended is closed when it has come to rest, with an error or nil.
+	ended chan struct{}
+	err   error
+	// errReported reports whether the test has stopped the app and knows err,
+	// exitReported whether the test knows that the app has stopped by itself.
+	errReported, exitReported bool
+	log                       *output
+}
+
+func (r *appRun) isReady() bool {
+	select {
+	case <-r.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// output is the output of a test, until an app has come to rest: who writes to it
+// when the test is over ends the process.
+type output struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.to == nil {
+		return len(p), nil
+	}
+	return o.to.Write(p)
+}
+
+func (o *output) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.to = nil
 }

@@ -8,18 +8,20 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint"
 	"github.com/setpoint-dev/setpoint/controlplane"
 )
 
-// The environment of tests.
-const (
-	binaryVariable     = "SETPOINT"
-	kubeconfigVariable = "SETPOINT_TEST_KUBECONFIG"
-)
+// binaryVariable names the setpoint binary of tests.
+const binaryVariable = "SETPOINT"
 
 // stopTimeout is how long the end of a control plane may take.
 const stopTimeout = 5 * time.Second
@@ -43,12 +45,7 @@ type ControlPlane struct {
 	cluster *controlplane.Cluster
 	client  *client
 	failure error
-
-	mu sync.Mutex
-	// clusterWide is the test whose apps run in all namespaces, namespaced are those with
-	// apps in their own.
-	clusterWide *shared
-	namespaced  map[*shared]bool
+	tenants tenants
 }
 
 // Main runs the tests of a package, and ends the control plane after them. It is
@@ -88,7 +85,7 @@ func (p *ControlPlane) Stop() error {
 // boot boots it, once.
 func (p *ControlPlane) boot() (*client, error) {
 	p.once.Do(func() {
-		kubeconfig, err := p.kubeconfig()
+		kubeconfig, err := p.findKubeconfig()
 		if err == nil {
 			p.client, err = newClient(kubeconfig)
 		}
@@ -97,8 +94,8 @@ func (p *ControlPlane) boot() (*client, error) {
 	return p.client, p.failure
 }
 
-// kubeconfig returns the kubeconfig of the external control plane, or of a new one.
-func (p *ControlPlane) kubeconfig() (string, error) {
+// findKubeconfig returns the kubeconfig of the external control plane, or of a new one.
+func (p *ControlPlane) findKubeconfig() (string, error) {
 	if external := os.Getenv(kubeconfigVariable); external != "" {
 		return external, nil
 	}
@@ -134,34 +131,78 @@ func (p *ControlPlane) executable() (string, error) {
 	return found, nil
 }
 
-// acquire notes that a test has an app at work, in its own namespace or in all; an
-// error says that another one is in the way. Leave ends that.
-func (p *ControlPlane) acquire(s *shared, allNamespaces bool) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if other := p.clusterWide; other != nil && other != s {
-		return fmt.Errorf("%s runs an app in all namespaces, like this test: do not run them in parallel", other.name)
+// New creates a namespace for a test, and boots the control plane for the first one. Use it
+// to create objects before an app starts.
+//
+// At the end of the test its apps are stopped and its objects deleted.
+func (p *ControlPlane) New(t testing.TB) *Cluster {
+	t.Helper()
+	reached, err := p.boot()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if allNamespaces {
-		for other := range p.namespaced {
-			if other != s {
-				return fmt.Errorf("%s runs an app, and this test runs one in all namespaces: do not run them in parallel", other.name)
-			}
-		}
-		p.clusterWide = s
+	namespace, err := reached.createNamespace(t.Context(), prefix(t.Name()))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if p.namespaced == nil {
-		p.namespaced = map[*shared]bool{}
+	s := &shared{
+		tenants: &p.tenants, client: reached, external: p.cluster == nil,
+		name: t.Name(), namespace: namespace, app: setpoint.New(fieldManager),
 	}
-	p.namespaced[s] = true
-	return nil
+	c := &Cluster{shared: s, t: t, waitTimeout: waitTimeout}
+	t.Cleanup(c.cleanUp)
+	return c
 }
 
-func (p *ControlPlane) release(s *shared) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.namespaced, s)
-	if p.clusterWide == s {
-		p.clusterWide = nil
-	}
+// Start is New, and Start of an app in it.
+func (p *ControlPlane) Start(t testing.TB, app *setpoint.App, options ...Option) *Cluster {
+	t.Helper()
+	c := p.New(t)
+	c.Start(app, options...)
+	return c
 }
+
+// createNamespace makes a namespace whose name begins in a certain way.
+func (c *client) createNamespace(ctx context.Context, prefix string) (string, error) {
+	r, err := c.find(kind{"v1", "Namespace"})
+	if err != nil {
+		return "", err
+	}
+	made, err := c.objects(r, "").Create(ctx, object(kind{"v1", "Namespace"}, map[string]any{"generateName": prefix}),
+		metav1.CreateOptions{FieldManager: fieldManager})
+	if err != nil {
+		return "", fmt.Errorf("make a namespace for the test: %w", err)
+	}
+	return made.GetName(), nil
+}
+
+// maxPrefix leaves space for the unique suffix of namespace names.
+const maxPrefix = 40
+
+// prefix is what the name of a test's namespace begins with.
+func prefix(test string) string {
+	allowed := func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}
+	name := strings.Trim(strings.Map(allowed, strings.ToLower(test)), "-")
+	return name[:min(len(name), maxPrefix)] + "-"
+}
+
+// On is the same cluster in a subtest, which fails in place of the test.
+func (c *Cluster) On(t testing.TB) *Cluster {
+	other := *c
+	other.t = t
+	return &other
+}
+
+// Namespace is the one of the test.
+func (c *Cluster) Namespace() string { return c.namespace }
+
+// Kubeconfig is the path of the administrator's kubeconfig.
+func (c *Cluster) Kubeconfig() string { return c.client.kubeconfig }
+
+// Config is the administrator's, for clients of other sorts.
+func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.client.config) }

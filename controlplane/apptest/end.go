@@ -19,18 +19,17 @@ const cleanupTimeout = 10 * time.Second
 func (c *Cluster) cleanUp() {
 	c.t.Helper()
 	c.Stop()
-	defer c.plane.release(c.shared)
-	external := c.plane.cluster == nil
+	defer c.tenants.release(c.shared)
 	if c.t.Failed() {
 		c.t.Logf("the test's namespace is %s, of KUBECONFIG=%s", c.namespace, c.client.kubeconfig)
-		if !external {
+		if !c.external {
 			c.t.Logf("which ends with the tests; to look at what is left, name one that stays in $%s", kubeconfigVariable)
 		}
 	}
-	if external && c.t.Failed() {
+	if c.external && c.t.Failed() {
 		return
 	}
-	if err := c.deleteCreated(external); err != nil {
+	if err := c.deleteCreated(c.external); err != nil {
 		c.t.Logf("clean up after the test: %v", err)
 	}
 }
@@ -62,7 +61,7 @@ func (c *Cluster) removeNamespace(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.delete(ref); err != nil {
+	if err := c.deleteObject(ref); err != nil {
 		return err
 	}
 	kinds, err := c.client.collections()
@@ -107,7 +106,7 @@ func (c *Cluster) emptyNamespace(ctx context.Context, r resource) (left int, err
 
 // remove deletes an object and waits until it is gone.
 func (c *Cluster) remove(ctx context.Context, ref reference) error {
-	if err := c.delete(ref); err != nil {
+	if err := c.deleteObject(ref); err != nil {
 		return ignoreNotFound(err)
 	}
 	if err := c.removeFinalizers(ctx, ref); err != nil {

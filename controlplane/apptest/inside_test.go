@@ -24,7 +24,7 @@ func (h *fakeTB) Deadline() (last time.Time, ok bool) { return time.Time{}, fals
 
 func newTestRun() (*Cluster, *fakeTB, *appRun) {
 	t := &fakeTB{}
-	r := &appRun{ready: make(chan struct{}), ended: make(chan struct{}), log: &output{}, stop: func() {}}
+	r := &appRun{ready: make(chan struct{}), ended: make(chan struct{}), log: &output{}, cancel: func() {}}
 	close(r.ready)
 	return &Cluster{shared: &shared{runs: []*appRun{r}}, t: t, waitTimeout: time.Minute}, t, r
 }
@@ -113,7 +113,7 @@ func TestBinaryIsFound(t *testing.T) {
 		}
 	}
 	t.Setenv(kubeconfigVariable, "/theirs")
-	if got, err := new(ControlPlane).kubeconfig(); got != "/theirs" || err != nil {
+	if got, err := new(ControlPlane).findKubeconfig(); got != "/theirs" || err != nil {
 		t.Errorf("the kubeconfig is %q, %v", got, err)
 	}
 }

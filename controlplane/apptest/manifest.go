@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -91,10 +92,9 @@ func show(o *unstructured.Unstructured) string {
 
 // indented is a text that belongs to the line before it.
 func indented(text string) string {
-	var b bytes.Buffer
-	for line := range bytes.Lines([]byte(text)) {
-		b.WriteString("    ")
-		b.Write(line)
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString("    " + line)
 	}
 	return b.String()
 }
@@ -102,7 +102,7 @@ func indented(text string) string {
 // difference is the merge patch (RFC 7396) from one object to another. Lists are
 // replaced whole.
 func difference(was, is map[string]any) (map[string]any, error) {
-	patch := map[string]any{}
+	changes := map[string]any{}
 	both := maps.Clone(was)
 	maps.Copy(both, is)
 	for name := range both {
@@ -111,14 +111,14 @@ func difference(was, is map[string]any) (map[string]any, error) {
 			return nil, err
 		}
 		if changed {
-			patch[name] = inner
+			changes[name] = inner
 		}
 	}
-	return patch, nil
+	return changes, nil
 }
 
 // change is the merge patch from one value to another; nil takes it away.
-func change(was, is any) (patch any, changed bool, err error) {
+func change(was, is any) (to any, changed bool, err error) {
 	before, wasObject := was.(map[string]any)
 	after, isObject := is.(map[string]any)
 	if wasObject && isObject {

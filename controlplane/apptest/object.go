@@ -100,7 +100,7 @@ func (c *Cluster) applyObject(o *unstructured.Unstructured) (*unstructured.Unstr
 		return nil, fmt.Errorf("apply %s: %w", ref, err)
 	}
 	c.recordCreated(ref)
-	return stored, c.served(stored)
+	return stored, c.awaitServed(stored)
 }
 
 // recordCreated remembers an object that does not go with the test's namespace.
@@ -265,14 +265,14 @@ func Delete[T any](c *Cluster, name string) {
 	c.t.Helper()
 	ref, err := named[T](c, name)
 	if err == nil {
-		err = c.delete(ref)
+		err = c.deleteObject(ref)
 	}
 	if err != nil {
 		c.t.Fatal(err)
 	}
 }
 
-func (c *Cluster) delete(ref reference) error {
+func (c *Cluster) deleteObject(ref reference) error {
 	ctx, cancel := c.context()
 	defer cancel()
 	background := metav1.DeletePropagationBackground
@@ -330,8 +330,8 @@ func (c *Cluster) objects(ref reference) dynamic.ResourceInterface {
 	return c.client.objects(ref.resource, ref.namespace)
 }
 
-// served waits until the API server has the kinds of a definition that was applied.
-func (c *Cluster) served(stored *unstructured.Unstructured) error {
+// awaitServed waits until the API server has the kinds of a definition that was applied.
+func (c *Cluster) awaitServed(stored *unstructured.Unstructured) error {
 	if stored.GetKind() != "CustomResourceDefinition" {
 		return nil
 	}

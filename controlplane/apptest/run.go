@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"runtime/pprof"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/setpoint-dev/setpoint"
@@ -28,19 +26,6 @@ type Option = func(*setpoint.Options)
 // not parallel. Subtests may share one.
 func AllNamespaces(o *setpoint.Options) { o.Namespaces = nil }
 
-// appRun is an app at work.
-type appRun struct {
-	stop  context.CancelFunc
-	ready chan struct{}
-	// ended is closed when it has come to rest, with an error or nil.
-	ended chan struct{}
-	err   error
-	// errReported reports whether the test has stopped the app and knows err,
-	// exitReported whether the test knows that the app has stopped by itself.
-	errReported, exitReported bool
-	log                       *output
-}
-
 // Start has an app work, in the test's namespace unless an option says otherwise.
 // It returns when the app is ready: its CRDs are served, and its caches filled. What
 // is wrong with the app fails the test, as does its end before the test's.
@@ -54,11 +39,11 @@ func (c *Cluster) Start(app *setpoint.App, options ...Option) (stop func()) {
 	c.t.Helper()
 	r := &appRun{ready: make(chan struct{}), ended: make(chan struct{}), log: &output{to: c.t.Output()}}
 	o := c.options(r, options)
-	if err := c.plane.acquire(c.shared, len(o.Namespaces) == 0); err != nil {
+	if err := c.tenants.acquire(c.shared, len(o.Namespaces) == 0); err != nil {
 		c.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.t.Context()))
-	r.stop = cancel
+	r.cancel = cancel
 	c.mu.Lock()
 	c.app, c.runs, c.allNamespaces = app, append(c.runs, r), c.allNamespaces || len(o.Namespaces) == 0
 	c.mu.Unlock()
@@ -100,15 +85,6 @@ func (c *Cluster) run(ctx context.Context, r *appRun, work func(context.Context)
 	if !r.errReported && r.isReady() {
 		r.exitReported = true
 		c.t.Errorf("the app has ended before the test: %v", cause(err))
-	}
-}
-
-func (r *appRun) isReady() bool {
-	select {
-	case <-r.ready:
-		return true
-	default:
-		return false
 	}
 }
 
@@ -156,7 +132,7 @@ func (c *Cluster) stopWithin(r *appRun, limit time.Duration) {
 		return
 	}
 	defer r.log.close()
-	r.stop()
+	r.cancel()
 	select {
 	case <-r.ended:
 		if r.err != nil && !r.exitReported {
@@ -201,24 +177,29 @@ func cause(err error) error {
 	return err
 }
 
-// output is the output of a test, until an app has come to rest: who writes to it
-// when the test is over ends the process.
-type output struct {
-	mu sync.Mutex
-	to io.Writer
-}
+// interval is how often it is looked whether something has happened.
+const interval = 20 * time.Millisecond
 
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.to == nil {
-		return len(p), nil
+// poll tries something until it is final. The error is the last one: with how long
+// it was tried, or why it is in vain.
+func (c *Cluster) poll(try func() (final bool, err error)) error {
+	began := time.Now()
+	ctx, cancel := c.context()
+	defer cancel()
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		final, err := try()
+		if final {
+			return err
+		}
+		if ended := c.failed(); ended != nil {
+			return fmt.Errorf("%w (%w)", err, ended)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return fmt.Errorf("still not so after %v: %w", time.Since(began).Round(time.Millisecond), err)
+		}
 	}
-	return o.to.Write(p)
-}
-
-func (o *output) close() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.to = nil
 }

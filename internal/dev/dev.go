@@ -9,138 +9,25 @@ package dev
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"slices"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/call"
-	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
-	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/process"
-	"github.com/setpoint-dev/setpoint/internal/trace"
 )
-
-// Cluster is a running control plane.
-type Cluster interface {
-	// Kubeconfig returns the path of the admin kubeconfig.
-	Kubeconfig() string
-	// Address returns the URL of the API server.
-	Address() string
-	Components() []Component
-	// AwaitReady returns once the controllers of Kubernetes run and pods can be scheduled.
-	AwaitReady(ctx context.Context) error
-	// Done is closed when the cluster stops. Err returns why; nil after Stop.
-	Done() <-chan struct{}
-	Err() error
-	Stop(ctx context.Context) error
-}
-
-// Component is one program of the control plane and its log file.
-type Component struct{ Name, Log string }
-
-// BootOptions configure the cluster.
-type BootOptions struct {
-	// DataDir keeps the cluster between runs; "" for a temporary one.
-	DataDir string
-	// Kubeconfig is the file to write; "" for one in the data directory.
-	Kubeconfig string
-	// KubernetesBinaries is the folder of other programs of Kubernetes; "" for the default of
-	// Boot.
-	KubernetesBinaries string
-	// Progress is called at the start of a phase and returns the function for its end.
-	Progress func(phase string) (done func(error))
-	Log      *slog.Logger
-}
-
-// Boot starts a cluster and returns once its API server is ready.
-type Boot func(ctx context.Context, o BootOptions) (Cluster, error)
-
-// Manager runs the controllers. manager.Manager implements it.
-type Manager interface {
-	Run(ctx context.Context) error
-	Ready() <-chan struct{}
-	// HookRestarted reports that a process responds at an address again; HookDown that none
-	// does, and why.
-	HookRestarted(addr string)
-	HookDown(addr string, err error)
-}
-
-// Programs opens the programs of exec hooks. *program.Opener implements it.
-type Programs interface {
-	// Limit has a program refused if check returns an error.
-	Limit(check func(call.Command) error)
-	// Using returns the programs that a change of a file restarts.
-	Using(file string) []string
-}
-
-// Options configure a session. Boot or Target, Reporter and Log are required.
-type Options struct {
-	// Paths are folders with a setpoint.yaml, manifest files to apply, and the Python files of an operator to run, for
-	// which Interpreter is the path of Python; "" for the default.
-	Paths       []string
-	Interpreter string
-	// Target is the cluster, if it is not one that Boot boots.
-	Target *Target
-	// Command runs once everything is ready; the session ends with it.
-	Command []string
-	// ProcessLogs is the folder for the output of processes, one NAME.log each; "" for the
-	// terminal.
-	ProcessLogs string
-	// ReadyTimeout is how long the command waits for compiled processes; 0 for no timeout.
-	ReadyTimeout time.Duration
-	// Interactive reports that the command reads from a terminal.
-	Interactive    bool
-	Stdin          io.Reader
-	Stdout, Stderr io.Writer
-	// Terminal is the one whose keys are read, such as q to quit; nil for none. The key for it calls Reconcile, which requests
-	// a reconcile of all objects of a kubeconfig's controllers.
-	Terminal  *os.File
-	Reconcile func(ctx context.Context, kubeconfig string, out io.Writer) error
-
-	// DashboardAddress is the loopback address of the dashboard; AnyDashboardAddress for
-	// the default port or a free one, "" for no dashboard.
-	DashboardAddress string
-	// DataDir, Kubeconfig and KubernetesBinaries are passed to Boot.
-	DataDir, Kubeconfig, KubernetesBinaries string
-	Boot                                    Boot
-	// NewManager creates the manager; nil for a cluster whose controllers run elsewhere.
-	NewManager func(manager.Options) (Manager, error)
-
-	// Programs are those of exec hooks; nil for none.
-	Programs Programs
-
-	// Recording writes all hook calls to a file.
-	Recording manager.Recording
-	// Traces says where spans go; nil for none.
-	Traces *trace.Config
-
-	// FreePort finds a port for a process; one of process.FreePorts if nil.
-	FreePort func() (int, error)
-
-	// Program is the name this program was called by, Executable its path.
-	Program, Executable string
-	Version             string
-
-	Reporter *progress.Reporter
-	Log      *slog.Logger
-	// Signals end the session. The second one calls Abort, which must not return.
-	Signals <-chan os.Signal
-	Abort   func()
-}
-
-// AnyDashboardAddress is any free loopback port.
-const AnyDashboardAddress = "127.0.0.1:0"
 
 // exitFailure is the exit code of a failed session.
 const exitFailure = 1
 
-// Run runs a session and returns the exit code. Everything it started has stopped then.
-func Run(ctx context.Context, o Options) (int, error) {
+// Loop runs a session and returns the exit code. Everything it started has stopped then.
+func Loop(ctx context.Context, o Options) (int, error) {
 	s, err := open(o)
 	if err != nil {
 		return exitFailure, err
@@ -170,7 +57,7 @@ func takeTerminal(ctx context.Context, s *session) {
 	if terminal == nil {
 		return
 	}
-	s.keyboard = &keyboard{terminal: terminal, reporter: s.Reporter, quit: func() { s.cancel(signalled{syscall.SIGINT}) }}
+	s.keyboard = &keyboard{terminal: terminal, reporter: s.Reporter, quit: func() { s.cancel(process.StopSignal(syscall.SIGINT)) }}
 	s.Abort = func() {
 		terminal.close()
 		abort()
@@ -216,12 +103,6 @@ func (s *session) checkHeld(c call.Command) error {
 	return fmt.Errorf("setpoint dev runs programs only for controllers of its own files, and none of them has %s", c.Controller)
 }
 
-// signalled is the cause of a session ended by a signal.
-type signalled struct{ signal syscall.Signal }
-
-func (s signalled) Error() string              { return fmt.Sprintf("stopped by signal (%s)", s.signal) }
-func (s signalled) StopSignal() syscall.Signal { return s.signal }
-
 // handleSignals ends the session at the first signal and aborts at the second. While a
 // command owns the terminal, it handles Ctrl-C itself.
 func (s *session) handleSignals(over <-chan struct{}) {
@@ -239,7 +120,130 @@ func (s *session) handleSignals(over <-chan struct{}) {
 				s.Abort()
 			}
 			interrupted = true
-			s.cancel(signalled{number})
+			s.cancel(process.StopSignal(number))
 		}
 	}
+}
+
+// run executes the steps of a session, then waits for its end.
+func (s *session) run(ctx context.Context) (int, error) {
+	_ = s.publishAs("") // Other commands go to no other cluster meanwhile. What prevents it is said by publish.
+	steps := []func(context.Context) error{
+		s.compileAll, s.boot, s.prepareInspection, s.publish, s.prepareTarget, s.prepareProcesses, s.startManager, s.awaitCluster,
+		s.startProcesses, s.awaitManager, s.awaitProcesses, s.applyAll, s.watchFiles,
+	}
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return s.exitCode(ctx, err)
+		}
+	}
+	if len(s.Command) > 0 {
+		if s.dashboardURL != "" {
+			s.Reporter.Line("dashboard: %s", s.dashboardURL)
+		}
+		if len(s.locals) > 0 && s.ProcessLogs != "" {
+			s.Reporter.Line("process logs: %s", s.ProcessLogs)
+		}
+		return s.runCommand(ctx)
+	}
+	s.printSummary()
+	if s.keyboard != nil {
+		s.keyboard.ready.Store(s.forKeys())
+	}
+	<-ctx.Done()
+	if _, called := errors.AsType[process.StopSignal](context.Cause(ctx)); called {
+		return 0, nil
+	}
+	return exitFailure, context.Cause(ctx)
+}
+
+// forKeys is what keys need once the session is ready.
+func (s *session) forKeys() *readySession {
+	kubeconfig, out := s.cluster.Kubeconfig(), s.Reporter.Writer("reconcile")
+	return &readySession{
+		dashboardURL: s.dashboardURL, folder: s.inspectDir, processLogs: s.ProcessLogs, kubeconfig: kubeconfig,
+		reconcile: func(ctx context.Context) {
+			s.background.Go(func() {
+				if err := s.Reconcile(ctx, kubeconfig, out); err != nil && ctx.Err() == nil {
+					s.Reporter.Problem(err)
+				}
+			})
+		},
+		shell: func(ctx context.Context, program string) error {
+			_, err := s.foreground(ctx, []string{program}, s.environment())
+			return err
+		},
+	}
+}
+
+// exitCode returns the exit code of a session that did not start: after a signal, the end
+// of the cluster, or an error.
+func (s *session) exitCode(ctx context.Context, err error) (int, error) {
+	if stop, called := errors.AsType[process.StopSignal](context.Cause(ctx)); called {
+		return 128 + int(stop), nil
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return exitFailure, cause
+	}
+	return exitFailure, err
+}
+
+// runCommand runs the command.
+func (s *session) runCommand(ctx context.Context) (int, error) {
+	environment := s.environment()
+	if routes := s.locals.routes(); len(routes) > 0 {
+		environment = append(environment, "SETPOINT_HOOKS="+strings.Join(routes, ","))
+	}
+	code, err := s.foreground(ctx, s.Command, environment)
+	if _, called := errors.AsType[process.StopSignal](context.Cause(ctx)); err == nil && !called && ctx.Err() != nil {
+		return exitFailure, context.Cause(ctx)
+	}
+	return code, err
+}
+
+// stop stops everything in parallel.
+func (s *session) stop() {
+	s.cancel(context.Canceled)
+	s.Reporter.Close()
+	s.published.withdraw()
+	ctx, done := context.WithTimeout(context.Background(), stopLimit)
+	defer done()
+	var parts sync.WaitGroup
+	if s.cluster != nil {
+		parts.Go(func() {
+			if err := s.cluster.Stop(ctx); err != nil {
+				s.Reporter.Problem(fmt.Errorf("stop the control plane: %w", err))
+			}
+		})
+	}
+	parts.Go(func() { s.stopBackground(ctx) })
+	parts.Wait()
+	for _, l := range s.locals {
+		if l.output != nil {
+			l.output.close()
+		}
+	}
+	for _, file := range s.accounts {
+		_ = removeLocked(file) // It is a leftover otherwise.
+	}
+	if s.Target == nil {
+		_ = os.RemoveAll(s.inspectDir) // Nothing reads it now.
+	} else if s.inspectDir != "" {
+		_ = os.Remove(pageFile(s.inspectDir)) // There may be none.
+	}
+}
+
+// stopBackground waits for the goroutines that stop the processes, then closes the reaper,
+// which kills the rest.
+func (s *session) stopBackground(ctx context.Context) {
+	ended := make(chan struct{})
+	go func() {
+		s.background.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+	s.reaper.Close()
 }

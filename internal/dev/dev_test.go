@@ -87,7 +87,7 @@ func (e *fakeManager) Run(ctx context.Context) error {
 	return nil
 }
 
-// session is one call of dev.Run.
+// session is one call of dev.Loop.
 type session struct {
 	dir      string
 	cluster  *fakeCluster
@@ -171,7 +171,7 @@ func (s *session) start(t *testing.T) <-chan outcome {
 	t.Helper()
 	ended := make(chan outcome, 1)
 	go func() {
-		code, err := dev.Run(t.Context(), s.options)
+		code, err := dev.Loop(t.Context(), s.options)
 		ended <- outcome{code, err}
 	}()
 	return ended

@@ -24,13 +24,13 @@ type key struct {
 	// word is for the line of all keys, what for the help.
 	word, what string
 	// do is nil for keys that also work before the session is ready.
-	do func(*keyboard, context.Context)
+	do func(*keyboard, context.Context, *readySession)
 }
 
 // keys are the keys in the order in which they are shown.
 var keys = []key{
 	{'o', "dashboard", "open the dashboard in the browser", (*keyboard).openPage},
-	{'r', "reconcile", "reconcile all objects of all controllers", func(k *keyboard, ctx context.Context) { k.reconcile(ctx) }},
+	{'r', "reconcile", "reconcile all objects of all controllers", (*keyboard).reconcile},
 	{'l', "logs", "hide or show the output of hooks", (*keyboard).toggleLogs},
 	{'k', "shell", "open a shell for this cluster", (*keyboard).openShell},
 	{'?', "help", "show the keys", nil},
@@ -53,32 +53,18 @@ type keyboard struct {
 	reporter *progress.Reporter
 	quit     func()
 
-	// ready is set once what follows is, which keys need.
-	ready atomic.Bool
+	// ready is nil until the session is.
+	ready atomic.Pointer[readySession]
+}
+
+// readySession is what keys need of a session.
+type readySession struct {
 	// dashboardURL is "" for no dashboard. The private folder is for the page that leads to it.
 	dashboardURL, folder, processLogs, kubeconfig string
 	// reconcile requests a reconcile of everything, and does not wait for it.
 	reconcile func(context.Context)
 	// shell runs a program that has the terminal.
 	shell func(context.Context, string) error
-}
-
-// enable lets all keys work, since the session is ready.
-func (k *keyboard) enable(s *session) {
-	k.dashboardURL, k.folder, k.processLogs, k.kubeconfig = s.dashboardURL, s.inspectDir, s.ProcessLogs, s.cluster.Kubeconfig()
-	out := s.Reporter.Writer("reconcile")
-	k.reconcile = func(ctx context.Context) {
-		s.background.Go(func() {
-			if err := s.Reconcile(ctx, k.kubeconfig, out); err != nil && ctx.Err() == nil {
-				s.Reporter.Problem(err)
-			}
-		})
-	}
-	k.shell = func(ctx context.Context, program string) error {
-		_, err := s.foreground(ctx, []string{program}, s.environment())
-		return err
-	}
-	k.ready.Store(true)
 }
 
 // run does what the keys say until the session ends or the terminal is gone.
@@ -105,6 +91,7 @@ func pressed(sent []byte) []byte {
 
 // press does what a key says.
 func (k *keyboard) press(ctx context.Context, name byte) {
+	ready := k.ready.Load()
 	i := slices.IndexFunc(keys, func(k key) bool { return k.name == name })
 	switch {
 	case name == 'q':
@@ -113,24 +100,24 @@ func (k *keyboard) press(ctx context.Context, name byte) {
 		k.reporter.Line("%s", keysHelp())
 	case i < 0:
 		k.reporter.Line("no key %c; ? shows the keys", name)
-	case !k.ready.Load():
+	case ready == nil:
 		k.reporter.Line("not ready yet; q quits")
 	default:
-		keys[i].do(k, ctx)
+		keys[i].do(k, ctx, ready)
 	}
 }
 
 // openPage opens the dashboard in the browser by a private file: other users can see the arguments of a browser, and would
 // learn the token in the URL.
-func (k *keyboard) openPage(context.Context) {
-	if k.dashboardURL == "" {
+func (k *keyboard) openPage(_ context.Context, s *readySession) {
+	if s.dashboardURL == "" {
 		k.reporter.Line("the session has no dashboard (--dashboard-address)")
 		return
 	}
-	page := `<!doctype html><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url=` + k.dashboardURL + `">`
-	browser := exec.Command(Browser(), pageFile(k.folder))
+	page := `<!doctype html><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url=` + s.dashboardURL + `">`
+	browser := exec.Command(Browser(), pageFile(s.folder))
 	browser.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is not for it, and it may run on.
-	k.reporter.Line("opening %s", k.dashboardURL)
+	k.reporter.Line("opening %s", s.dashboardURL)
 	err := os.WriteFile(browser.Args[1], []byte(page), 0o600) // Now, since the session removes it at its end.
 	go func() {
 		if err == nil {
@@ -156,26 +143,28 @@ func pageFile(folder string) string {
 	return filepath.Join(folder, fmt.Sprintf("dashboard-%d.html", os.Getpid()))
 }
 
+func (*keyboard) reconcile(ctx context.Context, s *readySession) { s.reconcile(ctx) }
+
 // toggleLogs hides the output of hooks, or shows it again.
-func (k *keyboard) toggleLogs(context.Context) {
+func (k *keyboard) toggleLogs(_ context.Context, s *readySession) {
 	hidden := !k.reporter.HooksHidden.Load()
 	k.reporter.HooksHidden.Store(hidden)
 	switch {
 	case hidden:
 		k.reporter.Line("the output of hooks is hidden; l shows it")
-	case k.processLogs != "":
-		k.reporter.Line("the output of hooks is shown; that of processes is in %s (--process-logs)", k.processLogs)
+	case s.processLogs != "":
+		k.reporter.Line("the output of hooks is shown; that of processes is in %s (--process-logs)", s.processLogs)
 	default:
 		k.reporter.Line("the output of hooks is shown; l hides it")
 	}
 }
 
 // openShell runs a shell, which has the terminal to itself.
-func (k *keyboard) openShell(ctx context.Context) {
+func (k *keyboard) openShell(ctx context.Context, s *readySession) {
 	shell := cmp.Or(os.Getenv("SHELL"), "/bin/sh")
-	k.reporter.Line("%s with KUBECONFIG=%s; exit or Ctrl-D returns", shell, k.kubeconfig)
+	k.reporter.Line("%s with KUBECONFIG=%s; exit or Ctrl-D returns", shell, s.kubeconfig)
 	k.reporter.Pause()
-	err := k.lend(func() error { return k.shell(ctx, shell) })
+	err := k.lend(func() error { return s.shell(ctx, shell) })
 	k.reporter.Resume()
 	if err != nil {
 		k.reporter.Problem(err)

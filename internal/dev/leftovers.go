@@ -28,9 +28,6 @@ const (
 // is in use.
 var temporaryPrefixes = []string{inspectPrefix, "setpoint-operator-", clusterPrefix}
 
-// kubeconfigSuffix ends the names of kubeconfigs with credentials, which are locked as long as they are in use.
-const kubeconfigSuffix = ".kubeconfig"
-
 // Leftovers returns what sessions of this user that were killed have left on this machine, if it is older: temporary
 // folders, and kubeconfigs with credentials. Their processes have ended with them. The kernel removes the lock of a process that
 // ends, so that another one with the same PID does not matter. It removes nothing.

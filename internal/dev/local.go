@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,17 +15,17 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
+	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/lists"
-	"github.com/setpoint-dev/setpoint/internal/operator"
 	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // localProcess is a running process of a project.
 type localProcess struct {
 	project.Process
-	process    *process.Process
+	process    *process.Supervisor
 	output     *recentOutput
 	sources    sources
 	firstStart chan error // receives the result of the first start
@@ -36,115 +39,9 @@ type localProcess struct {
 	exit atomic.Pointer[processes.Exit]
 }
 
-// prepareProcesses creates all processes before any is started, because the manager may call any of them at any time.
-func (s *session) prepareProcesses(ctx context.Context) (err error) {
-	for _, l := range s.locals {
-		if l.output, err = newRecentOutput(s.Reporter, s.ProcessLogs, l.Name); err != nil {
-			return err
-		}
-		rights, err := s.accountEnv(ctx, l.Process)
-		if err != nil {
-			return fmt.Errorf("process %s: serviceAccountFrom: %w", l.Name, err)
-		}
-		l.process = process.New(process.Options{
-			Prepare: func(ctx context.Context) error { return s.prepare(ctx, l) },
-			Command: l.Command, Env: slices.Concat(s.environment(), rights, l.Environ()), Dir: l.Dir,
-			Port: l.Port, ReadyPath: l.Ready,
-			Output: l.output, Reaper: s.reaper, Grace: processGrace,
-			Notify:   func(e process.Event) { s.handleEvent(l, e) },
-			Hopeless: func(code int) bool { return l.RunsOperator() && code == operator.ImportCode },
-		})
-	}
-	return nil
-}
-
-func (s *session) startProcesses(ctx context.Context) error {
-	for _, l := range s.locals {
-		l.firstStart = make(chan error, 1)
-		done := s.phase("process " + l.Name)
-		s.background.Go(func() { l.process.Run(ctx) })
-		s.background.Go(func() {
-			err := l.process.WaitReady(ctx)
-			if err != nil {
-				err = l.failure(err)
-			}
-			done(err)
-			l.firstStart <- err
-		})
-	}
-	return nil
-}
-
 // failure names the process in an error.
 func (l *localProcess) failure(err error) error {
 	return fmt.Errorf("%s: %w", l.Describe(), err)
-}
-
-// awaitProcesses waits until all processes are ready or have failed. A failed or slow
-// process is an error only for a command; otherwise it can be fixed while the session runs.
-func (s *session) awaitProcesses(ctx context.Context) error {
-	limit := readyLimit
-	if len(s.Command) > 0 {
-		limit = s.ReadyTimeout
-	}
-	timeout := make(<-chan time.Time)
-	if limit > 0 {
-		timeout = time.After(limit)
-	}
-	var problems []error
-	for _, l := range s.locals {
-		select {
-		case err := <-l.firstStart:
-			problems = append(problems, err)
-			continue
-		case <-timeout:
-			if len(s.Command) > 0 {
-				return l.failure(fmt.Errorf("not ready after %s (--ready-timeout)", limit))
-			}
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		break
-	}
-	if len(s.Command) == 0 {
-		return nil
-	}
-	return errors.Join(problems...)
-}
-
-// handleEvent shows an event of a process and notifies the manager.
-func (s *session) handleEvent(l *localProcess, e process.Event) {
-	setDown := func(err error) {
-		l.down = true
-		l.eachAddress(func(address string) { s.manager.HookDown(address, l.unreachable(err)) })
-	}
-	switch {
-	case e.Died != nil:
-		l.output.showTail()
-		restart := "when one of its files changes"
-		if e.Retry > 0 {
-			restart = "in " + progress.FormatDuration(e.Retry) + ", or " + restart
-		}
-		s.Reporter.Problem(fmt.Errorf("process %s %w; restarting %s", l.Name, e.Died, restart))
-		l.exit.Store(&processes.Exit{Process: l.Name, Text: e.Died.Error(), At: time.Now()})
-		setDown(e.Died)
-	case e.PrepareFailed != nil:
-		s.Reporter.Problem(fmt.Errorf("%w; it is compiled again when one of its files changes", e.PrepareFailed))
-		setDown(e.PrepareFailed)
-	case e.Slow:
-		slow := fmt.Errorf("running, but nothing listens on port %d after %s", l.Port, progress.FormatDuration(e.Took))
-		s.Reporter.Warning("process %s is %s", l.Name, slow)
-		setDown(slow)
-	case e.Ready:
-		l.exit.Store(nil)
-		if e.Cause != "" {
-			s.Reporter.Event(e.Took, "%s: restarted %s", e.Cause, l.Name)
-		}
-		if e.Cause != "" || l.down {
-			l.down = false
-			l.eachAddress(s.manager.HookRestarted)
-		}
-	}
 }
 
 // eachAddress calls a function with all addresses of the process's Service.
@@ -169,8 +66,8 @@ func (ls locals) replacing() locals {
 	return lists.Filter(ls, func(l *localProcess) bool { return l.Service != nil })
 }
 
-// serving returns the process for an address, or nil.
-func (ls locals) serving(address string) *localProcess {
+// at returns the process for an address, or nil.
+func (ls locals) at(address string) *localProcess {
 	for _, l := range ls.replacing() {
 		if l.Service.Matches(address) {
 			return l
@@ -184,7 +81,7 @@ func (ls locals) serving(address string) *localProcess {
 // one that is down.
 func (ls locals) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	var dialer net.Dialer
-	l := ls.serving(address)
+	l := ls.at(address)
 	if l == nil {
 		conn, err := dialer.DialContext(ctx, network, address)
 		if _, unknown := errors.AsType[*net.DNSError](err); unknown {
@@ -222,4 +119,172 @@ func (ls locals) exits() (all []processes.Exit) {
 		}
 	}
 	return all
+}
+
+// readiness returns the line that everything is ready, or what is not.
+func (ls locals) readiness(unapplied []string, took string) string {
+	var problems []string
+	for _, l := range ls {
+		ready, failed := l.process.State()
+		if !ready && failed == nil {
+			failed = fmt.Errorf("nothing listens on port %d yet", l.Port)
+		}
+		if failed != nil {
+			problems = append(problems, l.failure(failed).Error())
+		}
+	}
+	for _, dir := range unapplied {
+		problems = append(problems, "the manifests of "+dir+" are not all applied")
+	}
+	if len(problems) == 0 {
+		return fmt.Sprintf("\nReady after %s.\n\n", took)
+	}
+	return fmt.Sprintf("\nStarted after %s, not everything is ready:\n  %s\n\n", took, strings.Join(problems, "\n  "))
+}
+
+// sources are the files of a process. A change restarts it.
+type sources struct {
+	// paths are files and folders.
+	paths []string
+	// extensions limit folders to files of the script's language, so that an imported
+	// module counts and other files do not.
+	extensions []string
+	// except excludes files.
+	except func(path string) bool
+}
+
+// sourcesOf returns the files in setpoint.yaml, else those in the command and their
+// folder's files of the same kind, else the whole folder.
+func sourcesOf(p *project.Project, process project.Process) sources {
+	s := sources{paths: process.Watch, except: func(string) bool { return false }}
+	if len(process.Watch) > 0 {
+		return s
+	}
+	for _, file := range process.Written {
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(process.Dir, file)
+		}
+		if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() || !inside(process.Dir, file) {
+			continue
+		}
+		s.paths = append(s.paths, file)
+		if ext := filepath.Ext(file); ext != "" {
+			s.extensions = append(s.extensions, ext)
+		}
+	}
+	if len(s.paths) > 0 && len(s.extensions) == 0 {
+		return s
+	}
+	s.paths = append(s.paths, process.Dir)
+	s.except = func(path string) bool { return isManifestOf(p, path) || filepath.Base(path) == project.FileName }
+	return s
+}
+
+// contains reports whether a file is a source.
+func (s sources) contains(path string) bool {
+	for _, source := range s.paths {
+		if path == source {
+			return true
+		}
+		if inside(source, path) && !s.except(path) {
+			return len(s.extensions) == 0 || slices.Contains(s.extensions, filepath.Ext(path))
+		}
+	}
+	return false
+}
+
+// isManifestOf reports whether a project applies the file.
+func isManifestOf(p *project.Project, path string) bool {
+	return slices.ContainsFunc(p.Apply, func(source string) bool {
+		return path == source || filepath.Dir(path) == source && manifest.IsManifest(path)
+	})
+}
+
+func inside(dir, path string) bool {
+	relative, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(relative)
+}
+
+// compilePhaseDelay is how long compiling runs before it is shown. Without a terminal, a line
+// reports progress every compileInterval.
+const (
+	compilePhaseDelay = time.Second
+	compileInterval   = 30 * time.Second
+)
+
+// prepare runs before each start of a process. The first one was compiled before.
+func (l *localProcess) prepare(ctx context.Context, r *process.Reaper, reporter *progress.Reporter) error {
+	if !l.started || len(l.Build) == 0 {
+		l.started = true
+		return l.compiled
+	}
+	return l.compile(ctx, r, reporter, compilePhaseDelay)
+}
+
+// compile compiles a program, which is shown as a phase after some time. The compiler's messages are printed as they arrive;
+// the error only reports the failure.
+func (l *localProcess) compile(ctx context.Context, r *process.Reaper, reporter *progress.Reporter, shownAfter time.Duration) error {
+	output := newCompileOutput(reporter.Writer(l.Name))
+	ended := make(chan error, 1)
+	go func() {
+		err := l.Compile(ctx, r, output)
+		output.Flush()
+		ended <- err
+	}()
+	began, shown := time.Now(), time.After(shownAfter)
+	ticker := time.NewTicker(compileInterval)
+	defer ticker.Stop()
+	var shownAs *progress.Phase
+	for {
+		select {
+		case err := <-ended:
+			if shownAs == nil && err == nil {
+				return nil
+			}
+			if shownAs == nil {
+				shownAs = reporter.Phase("compile " + l.Name)
+			}
+			shownAs.End(err, output.summary())
+			return err
+		case <-shown:
+			shownAs = reporter.Phase("compile " + l.Name)
+		case <-ticker.C:
+			reporter.Still("compiling %s: %s, %s", l.Name, progress.FormatDuration(time.Since(began)), output.summary())
+		}
+	}
+}
+
+// compileOutput counts the packages that the go command reports, and passes other lines on.
+type compileOutput struct {
+	*progress.Writer
+
+	packages atomic.Int32
+}
+
+// compiledPackage matches a line in which `go build -v` reports a package.
+var compiledPackage = regexp.MustCompile(`^[[:alnum:]._~/-]+$`)
+
+func newCompileOutput(problems *progress.Writer) *compileOutput {
+	o := &compileOutput{}
+	o.Writer = progress.NewWriter(func(text []byte) {
+		switch {
+		case compiledPackage.Match(text):
+			o.packages.Add(1)
+		case !strings.HasPrefix(string(text), "go: downloading "):
+			fmt.Fprintf(problems, "%s\n", text)
+		}
+	})
+	return o
+}
+
+// summary says how many packages are compiled; "" if there was nothing to do.
+func (o *compileOutput) summary() string {
+	switch n := o.packages.Load(); n {
+	case 0:
+		return ""
+	case 1:
+		return "1 package compiled"
+	default:
+		return fmt.Sprintf("%d packages compiled", n)
+	}
 }

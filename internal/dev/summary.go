@@ -36,11 +36,11 @@ func (s *session) printSummary() {
 	}
 	var controllers []object.Ref
 	for _, w := range s.projects {
-		ours := func(key object.Ref) bool { return slices.Contains(manifest.ControllerGroups, key.Group) }
+		ours := func(ref object.Ref) bool { return slices.Contains(manifest.ControllerGroups, ref.Group) }
 		controllers = append(controllers, lists.Filter(w.applied, ours)...)
 	}
-	for _, key := range controllers {
-		row("controller", key.String())
+	for _, ref := range controllers {
+		row("controller", ref.String())
 	}
 	b.WriteString("\nTry, in another terminal in this folder:\n")
 	for _, idea := range s.suggestions(controllers) {
@@ -55,27 +55,6 @@ func (s *session) printSummary() {
 		fmt.Fprintf(&b, "\n%s\n", keysLine())
 	}
 	s.Reporter.Line("%s", b.String())
-}
-
-// readiness returns the line that everything is ready, or what is not.
-func (ls locals) readiness(unapplied []string, took string) string {
-	var problems []string
-	for _, l := range ls {
-		ready, failed := l.process.State()
-		if !ready && failed == nil {
-			failed = fmt.Errorf("nothing listens on port %d yet", l.Port)
-		}
-		if failed != nil {
-			problems = append(problems, l.failure(failed).Error())
-		}
-	}
-	for _, dir := range unapplied {
-		problems = append(problems, "the manifests of "+dir+" are not all applied")
-	}
-	if len(problems) == 0 {
-		return fmt.Sprintf("\nReady after %s.\n\n", took)
-	}
-	return fmt.Sprintf("\nStarted after %s, not everything is ready:\n  %s\n\n", took, strings.Join(problems, "\n  "))
 }
 
 // suggestions returns commands to try.

@@ -4,74 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-
 	"github.com/setpoint-dev/setpoint/internal/dev/inventory"
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
-	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
-	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
-
-// Target is a cluster that one already has, in place of one to boot.
-type Target struct {
-	// Kubeconfig has the context and its credentials alone.
-	Kubeconfig *clientcmdapi.Config
-	Context    string
-	Server     string
-	// Namespaces are those in which objects are applied and controllers work; the first is the default.
-	Namespaces []string
-	// InventoryNamespaces are those that may have the inventory, in order of preference.
-	InventoryNamespaces []string
-	Run                 inventory.Run
-	Admission           serving.AdmissionOptions
-	// CleanupCommand removes what the run creates.
-	CleanupCommand string
-}
-
-// connectedCluster implements Cluster for a Target. It starts and stops nothing.
-type connectedCluster struct {
-	// kubeconfig is locked until the session ends.
-	kubeconfig *os.File
-	address    string
-}
-
-func (c connectedCluster) Kubeconfig() string      { return c.kubeconfig.Name() }
-func (c connectedCluster) Address() string         { return c.address }
-func (c connectedCluster) Components() []Component { return nil }
-func (c connectedCluster) Done() <-chan struct{}   { return nil }
-func (c connectedCluster) Err() error              { return nil }
-
-// AwaitReady waits for nothing: the cluster is in use.
-func (c connectedCluster) AwaitReady(context.Context) error { return nil }
-
-// Stop implements Cluster.
-func (c connectedCluster) Stop(context.Context) error { return removeLocked(c.kubeconfig) }
-
-// connect implements Boot: it writes the kubeconfig of the session.
-func (t *Target) connect(context.Context, BootOptions) (Cluster, error) {
-	folder, err := locate.CreateClusterFolder(t.Server)
-	if err == nil {
-		err = locate.SetKubeconfigFolder(t.Kubeconfig, folder)
-	}
-	if err != nil {
-		return nil, err
-	}
-	t.Kubeconfig.Contexts[t.Context].Namespace = t.Namespaces[0]
-	file, err := writeLocked(folder, "dev-"+t.Run.Name, t.Kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("kubeconfig of the session: %w", err)
-	}
-	return connectedCluster{file, t.Server}, nil
-}
 
 // prepareTarget checks that the session may run in the cluster, and opens the inventory. It writes nothing
 // before all checks have passed.
@@ -108,16 +51,6 @@ func (s *session) prepareTarget(ctx context.Context) error {
 		return err
 	}
 	return s.openInventory(ctx, shared, documents)
-}
-
-// checkLeads returns an error if another session of the run has started at the same time, and has the Lease.
-func (s *session) checkLeads() error {
-	m, elects := s.manager.(interface{ Leads() bool })
-	if s.shared == nil || !elects || m.Leads() {
-		return nil
-	}
-	return fmt.Errorf("another session of this run has started at the same time, and holds the Lease %s; stop it first",
-		s.shared.Inventory.Lease())
 }
 
 // checkManifests returns all manifests, or why they must not be applied.
@@ -188,26 +121,6 @@ func (s *session) openInventory(ctx context.Context, shared *manifest.Shared, do
 		w.manifests = manifest.NewSharedSet(shared, w.Name(), w.Apply)
 	}
 	return nil
-}
-
-// limit adds what limits the manager to this run.
-func (t *Target) limit(o *manager.Options, shared *manifest.Shared) {
-	o.NoCodeReviews = true // Controllers of others may be in the cluster.
-	o.Namespaces, o.SkipCRDs, o.Admission = t.Namespaces, true, t.Admission
-	o.Namespace = t.InventoryNamespaces[0]
-	if shared != nil {
-		lease := shared.Inventory.Lease()
-		o.Namespace, o.DevRun = lease.Namespace, shared.Inventory.ID()
-		o.LeaderElection = leader.Election{Enabled: true, Name: lease.Name, Namespace: lease.Namespace}
-	}
-}
-
-// environment limits operators to the namespaces.
-func (t *Target) environment() []string {
-	if t == nil {
-		return nil
-	}
-	return []string{"SETPOINT_NAMESPACES=" + strings.Join(t.Namespaces, ","), "POD_NAMESPACE=" + t.Namespaces[0]}
 }
 
 // leaveTarget prints what stays in the cluster. If there is nothing, the inventory goes.

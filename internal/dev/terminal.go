@@ -60,11 +60,11 @@ func (t *terminal) handleSignals() {
 
 // set turns off lines and echo to read keys, unless it is held, or returns to the settings before. In the
 // background they are those of another program.
-func (t *terminal) set(keys bool) {
+func (t *terminal) set(raw bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	settings := t.before
-	if keys && t.held.Load() == 0 {
+	if raw && t.held.Load() == 0 {
 		settings.Lflag &^= unix.ICANON | unix.ECHO
 		settings.Cc[unix.VMIN], settings.Cc[unix.VTIME] = 1, 0
 	}

@@ -97,24 +97,24 @@ func (w *workspace) reportSync(took time.Duration, changes manifest.Changes, err
 
 // record shows what a Sync or Prune has done, and updates the lists of applied and missing objects.
 func (w *workspace) record(took time.Duration, c manifest.Changes, err error) {
-	for _, key := range c.Applied {
-		w.reporter.Event(took, "%s: applied %s", w.changed, key)
+	for _, ref := range c.Applied {
+		w.reporter.Event(took, "%s: applied %s", w.changed, ref)
 	}
-	for _, key := range c.Deleted {
-		w.reporter.Event(took, "%s: deleted %s, which no manifest holds any more", w.changed, key)
+	for _, ref := range c.Deleted {
+		w.reporter.Event(took, "%s: deleted %s, which no manifest holds any more", w.changed, ref)
 	}
-	for _, key := range c.Missing {
-		if !slices.Contains(w.missing, key) {
-			w.reporter.Warning("%s: no manifest holds %s any more; it is deleted after %s without a change", w.changed, key, prunePause)
+	for _, ref := range c.Missing {
+		if !slices.Contains(w.missing, ref) {
+			w.reporter.Warning("%s: no manifest holds %s any more; it is deleted after %s without a change", w.changed, ref, prunePause)
 		}
 	}
-	for _, key := range w.missing {
-		if err == nil && !slices.Contains(c.Missing, key) && !slices.Contains(c.Deleted, key) {
-			w.reporter.Line("  %s: %s is in a manifest again, and stays", w.changed, key)
+	for _, ref := range w.missing {
+		if err == nil && !slices.Contains(c.Missing, ref) && !slices.Contains(c.Deleted, ref) {
+			w.reporter.Line("  %s: %s is in a manifest again, and stays", w.changed, ref)
 		}
 	}
 	w.missing = c.Missing
-	w.applied = slices.DeleteFunc(w.applied, func(key object.Ref) bool { return slices.Contains(c.Deleted, key) })
+	w.applied = slices.DeleteFunc(w.applied, func(ref object.Ref) bool { return slices.Contains(c.Deleted, ref) })
 	w.applied = append(w.applied, c.Applied...)
 }
 

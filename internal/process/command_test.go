@@ -92,12 +92,6 @@ func TestLateOutputIsKept(t *testing.T) {
 	}
 }
 
-// stopped is a cause of cancellation with a signal.
-type stopped struct{ signal syscall.Signal }
-
-func (stopped) Error() string                { return "stopped" }
-func (s stopped) StopSignal() syscall.Signal { return s.signal }
-
 // cancelOn cancels when text is written to it.
 type cancelOn struct {
 	cancel context.CancelCauseFunc
@@ -115,11 +109,11 @@ func TestCommandGetsTheSignal(t *testing.T) {
 		cause        error
 		code         int
 	}{
-		{"interrupt", `trap 'exit 5' INT; echo go; sleep 1000 & wait`, stopped{syscall.SIGINT}, 5},
+		{"interrupt", `trap 'exit 5' INT; echo go; sleep 1000 & wait`, process.StopSignal(syscall.SIGINT), 5},
 		{"other cause", `trap 'exit 6' TERM; echo go; sleep 1000 & wait`, context.Canceled, 6},
 		// Not SIGHUP, which a process under nohup passes on as ignored.
-		{"untouched", `echo go; exec sleep 1000`, stopped{syscall.SIGUSR1}, 128 + int(syscall.SIGUSR1)},
-		{"stubborn", `trap '' TERM; echo go; sleep 1000`, stopped{syscall.SIGTERM}, 128 + 9},
+		{"untouched", `echo go; exec sleep 1000`, process.StopSignal(syscall.SIGUSR1), 128 + int(syscall.SIGUSR1)},
+		{"stubborn", `trap '' TERM; echo go; sleep 1000`, process.StopSignal(syscall.SIGTERM), 128 + 9},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())

@@ -118,3 +118,13 @@ func (l *Reaper) Close() {
 	_ = l.pipe.Close()
 	_ = l.cmd.Wait()
 }
+
+// target is an argument of kill(2): a process, or negative for a group.
+type target int
+
+func group(leader int) target { return target(-leader) }
+
+// leader returns the PID of a group's leader.
+func (t target) leader() int { return -int(t) }
+
+func (t target) kill(sig syscall.Signal) { _ = syscall.Kill(int(t), sig) }

@@ -1,13 +1,18 @@
 package typegen
 
 import (
+	"cmp"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/internal/schema"
 )
@@ -82,15 +87,6 @@ func (b *builder) notNull(s *spec.Schema, at position) *Type {
 	t := b.byType(s, at)
 	t.limits = limitsOf(s)
 	return t
-}
-
-// definitionOf returns the definition that a schema refers to, directly or as the API server does:
-// with a description of its own.
-func definitionOf(s *spec.Schema) string {
-	if len(s.AllOf) == 1 && len(s.Properties) == 0 {
-		return schema.RefName(&s.AllOf[0])
-	}
-	return schema.RefName(s)
 }
 
 func (b *builder) byType(s *spec.Schema, at position) *Type {
@@ -173,6 +169,121 @@ func (b *builder) embedded(s *spec.Schema, at position) *Type {
 	o := b.declare(at.name)
 	b.fill(o, &whole, at)
 	return reference(o)
+}
+
+//go:embed wire.yaml
+var wireText []byte
+
+func newBuilder(o Options) (*builder, error) {
+	b := &builder{
+		sources: o.Sources, related: o.Related, names: namer{}, bases: map[string]bool{}, definitions: map[string]*Object{},
+		resources: map[Resource]string{}, kinds: map[string]*typedKind{}, patches: map[*Object]*Object{}, wire: schema.Definitions{},
+	}
+	b.wire.AddGoType(reflect.TypeFor[metav1.ObjectMeta]())
+	b.wire.AddGoType(reflect.TypeFor[metav1.LabelSelector]())
+	meta := b.wire[objectMeta]
+	delete(meta.Properties, "managedFields") // Requests do not have them.
+	if err := yaml.UnmarshalStrict(wireText, &b.wire); err != nil {
+		return nil, fmt.Errorf("read wire.yaml: %w", err)
+	}
+	named := *meta
+	named.Description = "The metadata of an object with a name."
+	named.Required = []string{"name"}
+	b.wire["NamedObjectMeta"] = &named
+	return b, nil
+}
+
+// wireType returns a type that wire.yaml declares and that is the same for all controllers.
+func (b *builder) wireType(name string) *Type {
+	return b.definition(name, position{definitions: b.wire})
+}
+
+// addKinds adds the kinds of resources, in the order of their names.
+func (b *builder) addKinds(resources []Resource) error {
+	found := map[string]Kind{}
+	sameName := map[string]int{}
+	for _, r := range resources {
+		if _, has := b.resources[r]; has {
+			continue
+		}
+		kind, err := b.sources(r)
+		if err != nil {
+			return fmt.Errorf("%s: %w", r, err)
+		}
+		key := kind.Kind.Kind + "." + kind.APIVersion()
+		if _, has := found[key]; !has {
+			sameName[kind.Kind.Kind]++
+		}
+		found[key], b.resources[r] = kind, key
+	}
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		kind := found[key]
+		name := camel(kind.Kind.Kind)
+		if sameName[kind.Kind.Kind] > 1 {
+			name += camel(kind.Group) + camel(kind.Version)
+		}
+		b.kinds[key] = &typedKind{Kind: kind, name: b.names.pick(name, name+camel(kind.Group)+camel(kind.Version))}
+	}
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		b.addKind(b.kinds[key])
+	}
+	return nil
+}
+
+// addKind adds the type of the objects of a kind.
+func (b *builder) addKind(k *typedKind) {
+	k.object = &Object{name: k.name}
+	b.objects = append(b.objects, k.object)
+	root, _, _ := k.Definitions.Flatten(cmp.Or(k.Schema, &spec.Schema{}), nil)
+	root.Properties = maps.Clone(root.Properties)
+	for _, common := range []string{"apiVersion", "kind", "metadata"} {
+		delete(root.Properties, common)
+	}
+	b.fill(k.object, &root, position{definitions: k.Definitions})
+	if len(root.Properties) == 0 {
+		k.object.open = true
+		if k.Schema == nil {
+			b.untyped = append(b.untyped, k.Kind.Kind.Kind+"."+k.APIVersion())
+		}
+	}
+	k.object.fields = slices.Concat(k.identity("NamedObjectMeta", b), k.object.fields)
+}
+
+// identity returns the fields that every object has.
+func (k *typedKind) identity(metadata string, b *builder) []field {
+	return []field{
+		{name: "apiVersion", typ: literal(k.APIVersion()), required: true},
+		{name: "kind", typ: literal(k.Kind.Kind.Kind), required: true},
+		{name: "metadata", typ: b.wireType(metadata), required: true},
+	}
+}
+
+// beforeStored returns the type of objects that admission reviews.
+func (b *builder) beforeStored(k *typedKind) *Type {
+	if k.reviewed == nil {
+		k.reviewed = b.declare("Reviewed" + k.name)
+		k.reviewed.doc = "A " + k.Kind.Kind.Kind + " before it is stored. It may have no name yet."
+		k.reviewed.open = k.object.open
+		k.reviewed.fields = slices.Concat(k.identity(objectMeta, b), k.object.fields[3:])
+	}
+	return reference(k.reviewed)
+}
+
+func (b *builder) module() *Module {
+	slices.Sort(b.untyped)
+	return &Module{objects: b.objects, Untyped: b.untyped}
+}
+
+// objectMeta is the definition of the metadata of objects.
+const objectMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+// definitionOf returns the definition that a schema refers to, directly or as the API server does:
+// with a description of its own.
+func definitionOf(s *spec.Schema) string {
+	if len(s.AllOf) == 1 && len(s.Properties) == 0 {
+		return schema.RefName(&s.AllOf[0])
+	}
+	return schema.RefName(s)
 }
 
 func enumeration(s *spec.Schema) *Type {

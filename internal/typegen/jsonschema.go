@@ -2,8 +2,9 @@ package typegen
 
 import (
 	"encoding/json"
-	"github.com/setpoint-dev/setpoint/internal/lists"
 	"maps"
+
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // JSONSchema returns the types as $defs of a JSON Schema.

@@ -42,8 +42,8 @@ func camel(name string) string {
 
 // definitionNames returns names for a definition such as io.k8s.api.core.v1.PodSpec: PodSpec,
 // then CoreV1PodSpec.
-func definitionNames(definition string) []string {
-	parts := strings.Split(definition, ".")
+func definitionNames(full string) []string {
+	parts := strings.Split(full, ".")
 	last := camel(parts[len(parts)-1])
 	if len(parts) < 3 {
 		return []string{last}

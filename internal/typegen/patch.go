@@ -1,8 +1,9 @@
 package typegen
 
 import (
-	"github.com/setpoint-dev/setpoint/internal/lists"
 	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // patchOf returns the type of JSON merge patches: no field is required, and null removes one.

@@ -1,8 +1,9 @@
 package typegen
 
 import (
-	"github.com/setpoint-dev/setpoint/internal/lists"
 	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // form is what a Type is.
@@ -98,4 +99,11 @@ func (t *Type) equals(other *Type) bool {
 func literals[S ~string](values ...S) *Type {
 	all := lists.Map(values, func(value S) *Type { return literal(string(value)) })
 	return union(all...)
+}
+
+// Module are declarations.
+type Module struct {
+	objects []*Object
+	// Untyped are the kinds without a schema.
+	Untyped []string
 }

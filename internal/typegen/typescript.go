@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"github.com/setpoint-dev/setpoint/internal/lists"
 	"regexp"
 	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // TypeScript returns the declarations as a .d.ts file.

@@ -2,9 +2,6 @@ package workspace
 
 import (
 	"bytes"
-	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -12,11 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
-	"github.com/setpoint-dev/setpoint/internal/manager/crds"
-	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // testsFolder is the folder with tests beside the manifests of a folder.
@@ -102,37 +96,6 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// sort sorts the documents out. Objects of namespaced kinds are in a namespace, as after kubectl apply.
-func (w *Workspace) sort() error {
-	var problems []error
-	for _, d := range w.files.documents {
-		if err := w.add(d); err != nil {
-			problems = append(problems, fmt.Errorf("%s: %s: %w", d, d.Object.GetName(), err))
-		}
-	}
-	return errors.Join(problems...)
-}
-
-func (w *Workspace) add(d manifest.Document) error {
-	if d.IsTest() {
-		w.Tests = append(w.Tests, d)
-		return checkTest(d)
-	}
-	o, err := w.complete(d)
-	if err != nil {
-		return err
-	}
-	switch kind, controls := compile.KindOf(o); {
-	case controls:
-		w.Controllers = append(w.Controllers, &Controller{Kind: kind, Object: o, Document: d})
-	case o.Kind() == crds.Resource.Kind:
-		w.CRDs = append(w.CRDs, o)
-	default:
-		w.Objects = append(w.Objects, o)
-	}
-	return nil
-}
-
 // The version and the kinds of tests.
 const (
 	TestVersion     = manifest.TestGroup + "/v1alpha1"
@@ -148,39 +111,4 @@ func checkTest(d manifest.Document) error {
 			strings.Join(kinds, ", "))
 	}
 	return nil
-}
-
-// complete returns the object of a document, in its namespace.
-func (w *Workspace) complete(d manifest.Document) (*object.Object, error) {
-	apiVersion, kind := d.Object.GetAPIVersion(), d.Object.GetKind()
-	if _, controls := compile.KindNamed(apiVersion, kind); !controls {
-		// Also of objects with a namespace: a controller names the plural of a kind without a CRD.
-		resource, err := w.Kinds.ResolveKind(context.Background(), apiVersion, kind)
-		if err == nil && resource.Namespaced && d.Object.GetNamespace() == "" {
-			d.Object.SetNamespace(namespace)
-		}
-	}
-	all, err := manifest.Objects([]manifest.Document{d})
-	if err != nil {
-		return nil, err
-	}
-	return all[0], nil
-}
-
-// DocumentOf says where an object is.
-func (w *Workspace) DocumentOf(o *object.Object) manifest.Document {
-	at := slices.IndexFunc(w.files.documents, func(d manifest.Document) bool { return manifest.RefOf(d.Object) == o.Ref().Identity() })
-	return w.files.documents[at]
-}
-
-// Digests identify the files with controllers, by their names.
-func (w *Workspace) Digests() map[string]string {
-	all := map[string]string{}
-	for _, c := range w.Controllers {
-		if text, err := os.ReadFile(c.Document.File); err == nil {
-			sum := sha256.Sum256(text)
-			all[c.Document.File] = hex.EncodeToString(sum[:8])
-		}
-	}
-	return all
 }

@@ -3,7 +3,6 @@ package workspace
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -13,11 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/lists"
-	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
@@ -42,7 +38,7 @@ type programs struct {
 type program struct {
 	project.Process
 	file    string
-	process *process.Process
+	process *process.Supervisor
 }
 
 func newPrograms(o Options, projects []*project.Project) (*programs, error) {
@@ -145,36 +141,4 @@ func (ps *programs) dial(ctx context.Context, network, address string) (net.Conn
 // routed reports whether dial does not connect to the address itself.
 func (ps *programs) routed(address string) bool {
 	return ps.serving(address) != nil || ps.options.Routed != nil && ps.options.Routed(address)
-}
-
-// openOperator starts an operator in Python of the files, and adds the controllers that it declares.
-func (w *Workspace) openOperator(ctx context.Context, p *program) error {
-	o, err := w.options.Operator(ctx, p.Process, w.Kinds.All())
-	if err != nil {
-		return err
-	}
-	w.operators = append(w.operators, o)
-	all, err := o.Compile(ctx, w.env)
-	for _, compiled := range all {
-		declared, err := declaredBy(compiled)
-		if err != nil {
-			return err
-		}
-		kind, _ := compile.KindOf(declared)
-		w.Controllers = append(w.Controllers, &Controller{Compiled: compiled, Kind: kind, Object: declared,
-			Document: manifest.Document{File: p.file}})
-	}
-	return err
-}
-
-// declaredBy returns the controller that an operator has declared.
-func declaredBy(c *compile.Compiled) (*object.Object, error) {
-	var text json.RawMessage
-	switch {
-	case len(c.Handlers) > 0:
-		text = c.Handlers[0].Object
-	case c.Admission != nil:
-		text = c.Admission.Object
-	}
-	return object.Parse(text)
 }

@@ -8,9 +8,13 @@ package workspace
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 
 	"k8s.io/client-go/rest"
@@ -23,6 +27,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
+	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/process"
@@ -129,7 +134,7 @@ func (w *Workspace) Compile(ctx context.Context) error {
 	}
 	var problems []error
 	for _, c := range w.Controllers {
-		if err := c.compile(ctx, w.env, w.options.Check); err != nil {
+		if err := c.build(ctx, w.env, w.options.Check); err != nil {
 			problems = append(problems, fmt.Errorf("%s: %s: %w", c.Document.Locate(err), c, err))
 		}
 	}
@@ -158,8 +163,8 @@ func (w *Workspace) Conflicts() (problems []error) {
 	return problems
 }
 
-// compile compiles a controller of a file, whose unknown fields and wrong values the API server would refuse.
-func (c *Controller) compile(ctx context.Context, env compile.Environment, check func(*object.Object) error) (err error) {
+// build compiles a controller of a file, whose unknown fields and wrong values the API server would refuse.
+func (c *Controller) build(ctx context.Context, env compile.Environment, check func(*object.Object) error) (err error) {
 	if err := compile.CheckFields(c.Object); err != nil {
 		return err
 	}
@@ -240,4 +245,102 @@ func (w *Workspace) prepare() error {
 		Store: store, Sources: configmap.NewDryRunReader(store, w.Objects...),
 	}
 	return nil
+}
+
+// sort sorts the documents out. Objects of namespaced kinds are in a namespace, as after kubectl apply.
+func (w *Workspace) sort() error {
+	var problems []error
+	for _, d := range w.files.documents {
+		if err := w.add(d); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %s: %w", d, d.Object.GetName(), err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func (w *Workspace) add(d manifest.Document) error {
+	if d.IsTest() {
+		w.Tests = append(w.Tests, d)
+		return checkTest(d)
+	}
+	o, err := w.complete(d)
+	if err != nil {
+		return err
+	}
+	switch kind, controls := compile.KindOf(o); {
+	case controls:
+		w.Controllers = append(w.Controllers, &Controller{Kind: kind, Object: o, Document: d})
+	case o.Kind() == crds.Resource.Kind:
+		w.CRDs = append(w.CRDs, o)
+	default:
+		w.Objects = append(w.Objects, o)
+	}
+	return nil
+}
+
+// complete returns the object of a document, in its namespace.
+func (w *Workspace) complete(d manifest.Document) (*object.Object, error) {
+	apiVersion, kind := d.Object.GetAPIVersion(), d.Object.GetKind()
+	if _, controls := compile.KindNamed(apiVersion, kind); !controls {
+		// Also of objects with a namespace: a controller names the plural of a kind without a CRD.
+		resource, err := w.Kinds.ResolveKind(context.Background(), apiVersion, kind)
+		if err == nil && resource.Namespaced && d.Object.GetNamespace() == "" {
+			d.Object.SetNamespace(namespace)
+		}
+	}
+	all, err := manifest.Objects([]manifest.Document{d})
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// DocumentOf says where an object is.
+func (w *Workspace) DocumentOf(o *object.Object) manifest.Document {
+	at := slices.IndexFunc(w.files.documents, func(d manifest.Document) bool { return manifest.RefOf(d.Object) == o.Ref().Identity() })
+	return w.files.documents[at]
+}
+
+// Digests identify the files with controllers, by their names.
+func (w *Workspace) Digests() map[string]string {
+	all := map[string]string{}
+	for _, c := range w.Controllers {
+		if text, err := os.ReadFile(c.Document.File); err == nil {
+			sum := sha256.Sum256(text)
+			all[c.Document.File] = hex.EncodeToString(sum[:8])
+		}
+	}
+	return all
+}
+
+// openOperator starts an operator in Python of the files, and adds the controllers that it declares.
+func (w *Workspace) openOperator(ctx context.Context, p *program) error {
+	o, err := w.options.Operator(ctx, p.Process, w.Kinds.All())
+	if err != nil {
+		return err
+	}
+	w.operators = append(w.operators, o)
+	all, err := o.Compile(ctx, w.env)
+	for _, compiled := range all {
+		declared, err := declaredBy(compiled)
+		if err != nil {
+			return err
+		}
+		kind, _ := compile.KindOf(declared)
+		w.Controllers = append(w.Controllers, &Controller{Compiled: compiled, Kind: kind, Object: declared,
+			Document: manifest.Document{File: p.file}})
+	}
+	return err
+}
+
+// declaredBy returns the controller that an operator has declared.
+func declaredBy(c *compile.Compiled) (*object.Object, error) {
+	var text json.RawMessage
+	switch {
+	case len(c.Handlers) > 0:
+		text = c.Handlers[0].Object
+	case c.Admission != nil:
+		text = c.Admission.Object
+	}
+	return object.Parse(text)
 }

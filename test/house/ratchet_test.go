@@ -212,7 +212,7 @@ func upwardArrows(files []goFile) (up, total int) {
 	for _, f := range files {
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
 			name, ok := n.(*ast.Ident)
-			if !ok {
+			if !ok || name == f.syntax.Name { // The name of package main is no call of the function.
 				return true
 			}
 			if owner, ours := owners[name.Name]; ours && owner != f.path && owner != "" {

@@ -89,11 +89,6 @@ func checkMetrics(root string, known []string) error {
 	return nil
 }
 
-// problems are what the source lacks.
-type problems []error
-
-func (p *problems) add(format string, args ...any) { *p = append(*p, fmt.Errorf(format, args...)) }
-
 // fill replaces the generated parts of a page and takes them out of parts.
 func fill(file string, parts map[string]string) error {
 	text, err := os.ReadFile(file)

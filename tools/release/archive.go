@@ -5,10 +5,8 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
-	"crypto/sha256"
 	_ "embed"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -103,42 +101,4 @@ func (r *release) archive(binaries []binary) error {
 		}
 	}
 	return nil
-}
-
-// checksum is the SHA-256 of a file.
-type checksum struct{ name, digest string }
-
-// checksums returns those of all artifacts, by name.
-func (r *release) checksums() ([]checksum, error) {
-	var all []checksum
-	err := filepath.WalkDir(r.dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(r.dir, path)
-		all = append(all, checksum{filepath.ToSlash(name), fmt.Sprintf("%x", sha256.Sum256(data))})
-		return err
-	})
-	slices.SortFunc(all, func(a, b checksum) int { return cmp.Compare(a.name, b.name) })
-	return all, err
-}
-
-// writeChecksums writes the checksums, as sha256sum does, and the provenance of the files.
-func (r *release) writeChecksums() error {
-	all, err := r.checksums()
-	if err != nil {
-		return err
-	}
-	var lines strings.Builder
-	for _, sum := range all {
-		fmt.Fprintf(&lines, "%s  %s\n", sum.digest, sum.name)
-	}
-	if err := os.WriteFile(filepath.Join(r.dir, "SHA256SUMS"), []byte(lines.String()), 0o644); err != nil {
-		return err
-	}
-	return r.writeProvenance(all)
 }

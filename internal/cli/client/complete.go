@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -60,18 +61,18 @@ func CompleteObject(ctx context.Context, by Completer, args []string, word strin
 	kind, _, named := strings.Cut(word, "/")
 	switch {
 	case len(args) == 0 && !named:
-		return by.kinds(ctx, word), cobra.ShellCompDirectiveNoSpace
+		return by.kindWords(ctx, word), cobra.ShellCompDirectiveNoSpace
 	case len(args) == 0:
-		return command.WithPrefix(word, by.names(ctx, kind, kind+"/")), cobra.ShellCompDirectiveDefault
+		return command.WithPrefix(word, by.objectNames(ctx, kind, kind+"/")), cobra.ShellCompDirectiveDefault
 	case len(args) == 1 && !strings.Contains(args[0], "/"):
-		return command.WithPrefix(word, by.names(ctx, args[0], "")), cobra.ShellCompDirectiveDefault
+		return command.WithPrefix(word, by.objectNames(ctx, args[0], "")), cobra.ShellCompDirectiveDefault
 	}
 	return nil, cobra.ShellCompDirectiveDefault
 }
 
-// kinds completes the kinds of the API server as "kind/", with the group where the plural
+// kindWords completes the kinds of the API server as "kind/", with the group where the plural
 // is ambiguous or the user has begun one.
-func (by Completer) kinds(ctx context.Context, word string) []string {
+func (by Completer) kindWords(ctx context.Context, word string) []string {
 	all, _ := by.API.Kinds(ctx) // As many as arrived in time.
 	groups := map[string][]string{}
 	for _, kind := range all {
@@ -90,8 +91,8 @@ func (by Completer) kinds(ctx context.Context, word string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(command.WithPrefix(word, words))))
 }
 
-// names completes the names of objects of a kind, with lead before each.
-func (by Completer) names(ctx context.Context, word, lead string) []string {
+// objectNames completes the names of objects of a kind, with lead before each.
+func (by Completer) objectNames(ctx context.Context, word, lead string) []string {
 	kind, err := by.API.FindKind(ctx, word)
 	if err != nil {
 		return nil
@@ -111,14 +112,14 @@ func (by Completer) Controllers(ctx context.Context, word, except string) []stri
 		if _, is := controllerKind(kind); err != nil || !is {
 			return nil
 		}
-		return by.names(ctx, typed, typed+"/")
+		return by.objectNames(ctx, typed, typed+"/")
 	}
 	var words []string
 	for _, kind := range compile.Kinds() {
 		if kind.Resource.Kind == except {
 			continue
 		}
-		words = append(words, by.names(ctx, kind.Resource.Plural+"."+kind.Resource.Group, kind.Name+"/")...)
+		words = append(words, by.objectNames(ctx, kind.Resource.Plural+"."+kind.Resource.Group, kind.Name+"/")...)
 	}
 	return words
 }
@@ -147,7 +148,7 @@ func (by Completer) Objects(ctx context.Context, kind compile.Kind, name, word s
 		case len(parents) > 1:
 			lead = parent.Plural + "/"
 		}
-		words = append(words, by.names(ctx, resource, lead)...)
+		words = append(words, by.objectNames(ctx, resource, lead)...)
 	}
 	return words
 }
@@ -161,3 +162,33 @@ func (by Completer) sameKind(ctx context.Context, a, b string) bool {
 	other, err := by.API.FindKind(ctx, b)
 	return err == nil && one == other
 }
+
+// PlaceFlags select a cluster and a namespace in it.
+type PlaceFlags struct {
+	Cluster   ClusterFlags
+	Namespace string
+}
+
+// OfObjects is the usage of the namespace of objects.
+const OfObjects = "`namespace` of the objects (default: that of the context)"
+
+// RegisterPlace adds the flags, with the default and the usage of the namespace.
+func (f *PlaceFlags) RegisterPlace(c *cobra.Command, namespace, usage string) {
+	set := c.Flags()
+	set.SortFlags = false
+	f.Cluster.Register(c)
+	set.StringVarP(&f.Namespace, "namespace", "n", namespace, usage)
+	CompleteNamespaces(c, &f.Cluster, "namespace")
+}
+
+// Find finds the cluster, with the namespace that was given.
+func (f *PlaceFlags) Find() (manager.Cluster, error) {
+	found, err := f.Cluster.Find()
+	if f.Namespace != "" {
+		found.Namespace = f.Namespace
+	}
+	return found, err
+}
+
+// Connect connects to the cluster with the credentials of the user.
+func (f *PlaceFlags) Connect() (*Client, error) { return connect(f.Find()) }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
@@ -152,3 +154,19 @@ func (e *UnknownKindError) Error() string {
 
 // Unwrap returns failure.ErrNotFound.
 func (e *UnknownKindError) Unwrap() error { return failure.ErrNotFound }
+
+// Annotate sets an annotation on an object, with the user's permissions.
+func (r *Client) Annotate(ctx context.Context, ref object.Ref, key, value string) error {
+	metadata := map[string]any{"annotations": map[string]string{key: value}}
+	if ref.UID != "" {
+		metadata["uid"] = ref.UID
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return fmt.Errorf("encode patch: %w", err)
+	}
+	if _, err := r.API.Patch(ctx, ref, types.MergePatchType, patch, userclient.WriteOptions{}); err != nil {
+		return fmt.Errorf("annotate %s: %w", NameOf(ref), err)
+	}
+	return nil
+}

@@ -2,13 +2,10 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
@@ -180,20 +177,4 @@ func (r *Client) Listable(ctx context.Context, kinds []object.Kind, namespace st
 // ContainsKind reports whether kinds contains the kind.
 func ContainsKind(kinds []object.Kind, of object.Kind) bool {
 	return slices.ContainsFunc(kinds, func(k object.Kind) bool { return k.Group == of.Group && k.Kind == of.Kind })
-}
-
-// Annotate sets an annotation on an object, with the user's permissions.
-func (r *Client) Annotate(ctx context.Context, ref object.Ref, key, value string) error {
-	metadata := map[string]any{"annotations": map[string]string{key: value}}
-	if ref.UID != "" {
-		metadata["uid"] = ref.UID
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": metadata})
-	if err != nil {
-		return fmt.Errorf("encode patch: %w", err)
-	}
-	if _, err := r.API.Patch(ctx, ref, types.MergePatchType, patch, userclient.WriteOptions{}); err != nil {
-		return fmt.Errorf("annotate %s: %w", NameOf(ref), err)
-	}
-	return nil
 }

@@ -1,11 +1,8 @@
 package output
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -61,82 +58,6 @@ func (f *PrintFlags) Table(out io.Writer) *Table {
 		t.width = TerminalWidth(out)
 	}
 	return t
-}
-
-// Values of --output, and the one that is followed by = and a template.
-const (
-	AsTable = "table"
-	AsText  = "text"
-	AsWide  = "wide"
-	AsJSON  = "json"
-	AsYAML  = "yaml"
-	AsName  = "name"
-
-	asJSONPath = "jsonpath"
-)
-
-// printFunc prints a value.
-type printFunc func(out io.Writer, value any) error
-
-// Format is the value of --output: one of the formats of a command, or jsonpath= and a template.
-type Format struct {
-	// Value is the name of the format.
-	Value   string
-	allowed []string
-	// print is set for formats made of JSON.
-	print printFunc
-}
-
-func (f *Format) allows(name string) bool { return slices.Contains(f.allowed, name) }
-
-// String returns the value. String, Set and Type implement pflag.Value.
-func (f *Format) String() string { return f.Value }
-
-// Type returns the value's name in help texts.
-func (f *Format) Type() string { return strings.Join(f.allowed, "|") + "|…" }
-
-// Set parses the value, and the template in it.
-func (f *Format) Set(text string) (err error) {
-	name, template, given := strings.Cut(text, "=")
-	f.Value, f.print = name, nil
-	switch {
-	case name == asJSONPath && template == "":
-		return errors.New("jsonpath needs a template: jsonpath='{.items[*].name}'")
-	case name == asJSONPath:
-		f.print, err = parseJSONPath(template)
-		return err
-	case given || !f.allows(name):
-		return fmt.Errorf("must be one of %s", strings.Join(f.words(), ", "))
-	case name == AsJSON || name == AsYAML:
-		f.print = documents(name)
-	}
-	return nil
-}
-
-// documents prints JSON or YAML, with a line between documents of YAML.
-func documents(format string) printFunc {
-	printed := false
-	return func(out io.Writer, value any) error {
-		if format == AsYAML && printed {
-			if _, err := io.WriteString(out, "---\n"); err != nil {
-				return err
-			}
-		}
-		printed = true
-		return Encode(out, format, value)
-	}
-}
-
-// words returns all values; the one with a template ends with =.
-func (f *Format) words() []string { return append(slices.Clone(f.allowed), asJSONPath+"=") }
-
-// complete completes the value.
-func (f *Format) complete(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
-	words := command.WithPrefix(word, f.words())
-	if slices.Contains(words, asJSONPath+"=") {
-		return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-	}
-	return words, cobra.ShellCompDirectiveNoFileComp
 }
 
 // PrintRows prints the rows that have changed as a table, or their names.

@@ -4,21 +4,16 @@ package output
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 	"unicode/utf8"
-
-	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Clean makes untrusted text safe to print: it escapes control and invisible characters.
@@ -131,42 +126,6 @@ func (t *Table) Changed(rows []Row) []Row {
 		t.written[r.Key] = r.Version
 	}
 	return changed
-}
-
-// Encode prints a value as JSON or YAML, with invisible characters escaped. One that is nested too
-// deep for indentation is JSON on one line, which is YAML too.
-func Encode(out io.Writer, as string, value any) error {
-	var compact bytes.Buffer
-	encoder := json.NewEncoder(&compact)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
-		return err
-	}
-	text, indented := object.Indent(compact.Bytes())
-	// Characters beyond ASCII occur in strings only.
-	plain := []byte(escapeHidden(string(text)))
-	if as == AsYAML && indented {
-		var err error
-		if plain, err = yaml.JSONToYAML(plain); err != nil {
-			return err
-		}
-		// The YAML encoder considers some invisible characters printable.
-		plain = []byte(escapeHidden(string(plain)))
-	}
-	_, err := out.Write(plain)
-	return err
-}
-
-func escapeHidden(text string) string {
-	var out strings.Builder
-	for _, r := range text {
-		if r > unicode.MaxASCII && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) && r <= 0xffff || r == 0x7f {
-			fmt.Fprintf(&out, `\u%04x`, r)
-			continue
-		}
-		out.WriteRune(r)
-	}
-	return out.String()
 }
 
 // RoundDuration formats a duration as kubectl does, with the milliseconds of a short one.

@@ -2,7 +2,6 @@ package processes
 
 import (
 	"context"
-	"io"
 	"slices"
 	"strings"
 
@@ -33,19 +32,6 @@ func CompleteRunning(f *ReadFlags, words RunningWords) cobra.CompletionFunc {
 		}
 		return nil
 	})
-}
-
-// completeSession returns a completion function that reads the running processes.
-func completeSession(f *ReadFlags, find func(context.Context, *Session, []string, string) []string) cobra.CompletionFunc {
-	return func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-		ctx, cancel := context.WithTimeout(c.Context(), client.CompleteLimit)
-		defer cancel()
-		r, err := f.Open(ctx, &command.Invocation{Stderr: io.Discard})
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return command.WithPrefix(word, find(ctx, r, args, word)), cobra.ShellCompDirectiveNoFileComp
-	}
 }
 
 // completeControllers completes controller names; if none has the prefix, it returns their

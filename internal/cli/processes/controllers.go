@@ -57,11 +57,6 @@ func (r *Session) ControllersOfReplicas(ctx context.Context) (all []RunningContr
 	return all, err
 }
 
-// ControllersOf returns the controllers of a process.
-func ControllersOf(ctx context.Context, s inspect.Source) ([]inspect.Controller, error) {
-	return s.Controllers(ctx)
-}
-
 // lookup is a search for the controller that a user named, perhaps with one of its objects.
 type lookup struct {
 	word  string
@@ -89,7 +84,7 @@ func (r *Session) Controller(ctx context.Context, name, object string) (inspect.
 	case len(l.found) == 1:
 		return l.found[0].Controller, l.found[0].Source, nil
 	}
-	return inspect.Controller{}, nil, l.err()
+	return inspect.Controller{}, nil, l.refusal()
 }
 
 // CheckController checks that a process has a controller of that name, if there is one, and that the user may see it.
@@ -103,7 +98,7 @@ func (r *Session) CheckController(ctx context.Context, name, object string) erro
 	}
 	l, err := r.lookup(ctx, name, object, run)
 	if err == nil && len(l.found) == 0 {
-		err = l.err()
+		err = l.refusal()
 	}
 	return err
 }
@@ -125,8 +120,8 @@ func (r *Session) lookup(ctx context.Context, word, object string, run []Running
 	return l, r.Client.TakeErr()
 }
 
-// err explains why not exactly one controller matched.
-func (l *lookup) err() error {
+// refusal explains why not exactly one controller matched.
+func (l *lookup) refusal() error {
 	switch {
 	case len(l.found) > 1:
 		names := lists.Map(l.found, func(c RunningController) string { return c.Name + " in " + c.Source.Name() })

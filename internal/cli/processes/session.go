@@ -172,3 +172,16 @@ func (f *ReadFlags) OpenObject(ctx context.Context, p *command.Invocation, args 
 	ref, err := r.Client.Find(ctx, kind, name, r.Target.Namespace)
 	return r, ref, err
 }
+
+// completeSession returns a completion function that reads the running processes.
+func completeSession(f *ReadFlags, find func(context.Context, *Session, []string, string) []string) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(c.Context(), client.CompleteLimit)
+		defer cancel()
+		r, err := f.Open(ctx, &command.Invocation{Stderr: io.Discard})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return command.WithPrefix(word, find(ctx, r, args, word)), cobra.ShellCompDirectiveNoFileComp
+	}
+}

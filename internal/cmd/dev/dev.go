@@ -160,7 +160,7 @@ func run(p *command.Invocation, c *cobra.Command, f *devFlags, args, cmd []strin
 	signals, stop := command.CatchSignals()
 	defer stop()
 	f.Signals = signals
-	p.Code, err = dev.Run(c.Context(), f.Options)
+	p.Code, err = dev.Loop(c.Context(), f.Options)
 	return err
 }
 

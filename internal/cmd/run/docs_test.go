@@ -2,10 +2,11 @@ package run
 
 import (
 	"flag"
-	"github.com/setpoint-dev/setpoint/internal/must"
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 var update = flag.Bool("update", false, "write docs/flags.md anew")

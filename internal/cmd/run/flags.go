@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/cli/hooks"
+	"github.com/setpoint-dev/setpoint/internal/cli/operators"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/dryrun"
 	"github.com/setpoint-dev/setpoint/internal/expression"
@@ -42,9 +43,6 @@ type runFlags struct {
 	// set are the flags of the command.
 	set *pflag.FlagSet
 }
-
-// yes is a value of --leader-elect.
-const yes = "true"
 
 func newRunFlags() *runFlags {
 	return &runFlags{
@@ -179,3 +177,56 @@ func (f *hookFlags) check() error {
 
 // maxQuoted is about the maximum length of an event message.
 const maxQuoted = 1000
+
+// operatorFlags are the flags of `setpoint run` for operators in Python and other processes
+// that declare their controllers. Most are those of `kopf run`.
+type operatorFlags struct {
+	operators.Source
+	everywhere      bool
+	liveness        string
+	verbose, debug  bool
+	quiet           bool
+	standalone, dev bool
+	peering         string
+	priority        int
+	// healthPath is the path of --liveness.
+	healthPath string
+	// stopOnEOF stops when standard input ends.
+	stopOnEOF bool
+}
+
+func (f *operatorFlags) register(c *cobra.Command) {
+	f.Register(c.Flags())
+	set := c.Flags()
+	set.StringVar(&f.Name, "name", "", "with --python: `name` of the operator, for its records and finalizers on objects and its Lease "+
+		"(default: that of the first file)")
+	set.BoolVarP(&f.everywhere, "all-namespaces", "A", false, "with an operator: all namespaces, the default; excludes --namespaces")
+	set.StringVarP(&f.liveness, "liveness", "L", "", "with an operator: `URL` to serve its health at, such as http://0.0.0.0:8080/healthz")
+	set.BoolVarP(&f.verbose, "verbose", "v", false, "with an operator: --log-level=debug, also for its own logs")
+	set.BoolVarP(&f.debug, "debug", "d", false, "with an operator: --verbose, and logs of libraries")
+	set.BoolVarP(&f.quiet, "quiet", "q", false, "with an operator: --log-level=warn, also for its own logs")
+	set.BoolVar(&f.stopOnEOF, "stop-on-stdin-eof", false, "with --operator: stop when standard input ends, such as a pipe from the "+
+		"program that started Setpoint, however that ends")
+	set.BoolVar(&f.standalone, "standalone", false, "with an operator: --leader-elect=false")
+	set.StringVarP(&f.peering, "peering", "P", "", "with an operator: elect a leader by the Lease of this `name`")
+	set.IntVarP(&f.priority, "priority", "p", 0, "with an operator: no effect; a Lease has no priorities")
+	set.BoolVar(&f.dev, "dev", false, "with an operator: no effect; a Lease has no priorities")
+}
+
+// logFlags returns the flags of the process of the operator.
+func (f *operatorFlags) logFlags(format string) []string {
+	var all []string
+	switch {
+	case f.debug:
+		all = append(all, "--debug")
+	case f.verbose:
+		all = append(all, "--verbose")
+	case f.quiet:
+		all = append(all, "--quiet")
+	}
+	switch format {
+	case "full", "plain", "json":
+		all = append(all, "--log-format", format)
+	}
+	return all
+}

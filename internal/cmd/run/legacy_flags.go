@@ -46,6 +46,9 @@ func legacyFlags() []legacyFlag {
 	}
 }
 
+// yes is the value of a flag that was given without one.
+const yes = "true"
+
 // flagNote is logged for a flag that has another meaning, or none.
 type flagNote struct{ flag, text string }
 
@@ -62,12 +65,12 @@ func registerLegacy(set *pflag.FlagSet) {
 }
 
 // applyLegacy copies the values of legacy flags to ours, unless ours are set too.
-func (f *runFlags) applyLegacy() (notes []flagNote, err error) {
+func applyLegacy(set *pflag.FlagSet) (notes []flagNote, err error) {
 	for _, old := range legacyFlags() {
-		if !f.set.Changed(old.name) {
+		if !set.Changed(old.name) {
 			continue
 		}
-		note, err := old.apply(f.set)
+		note, err := old.apply(set)
 		if err != nil {
 			return nil, err
 		}

@@ -81,7 +81,7 @@ func TestMetacontrollerFlags(t *testing.T) {
 		{args: []string{"--zap-log-level=5"}, flag: "log-level", value: "info", note: "--zap-log-level: no effect: use --log-level"},
 	} {
 		f := parsed(t, c.args...)
-		notes := must.Get(f.applyLegacy()).In(t)
+		notes := must.Get(applyLegacy(f.set)).In(t)
 		if c.flag != "" && f.set.Lookup(c.flag).Value.String() != c.value {
 			t.Errorf("%q: --%s is %q, want %q", c.args, c.flag, f.set.Lookup(c.flag).Value, c.value)
 		}
@@ -97,7 +97,7 @@ func TestMetacontrollerFlagsAreChecked(t *testing.T) {
 		{"--client-go-qps=many", `--client-go-qps "many": parse error`},
 		{"--leader-election=perhaps", `--leader-election "perhaps": must be one of auto, true, false`},
 	} {
-		if _, err := parsed(t, c.arg).applyLegacy(); err == nil || err.Error() != c.want {
+		if _, err := applyLegacy(parsed(t, c.arg).set); err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v, want %s", c.arg, err, c.want)
 		}
 	}

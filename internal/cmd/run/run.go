@@ -4,6 +4,8 @@ package run
 import (
 	"cmp"
 	"context"
+	"errors"
+	"io"
 	"log/slog"
 	"path/filepath"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/memory"
+	"github.com/setpoint-dev/setpoint/internal/operator"
 )
 
 // Command returns `setpoint run`.
@@ -54,15 +57,16 @@ of Metacontroller are accepted too.`,
 			if err := command.NoArguments(c, args); err != nil {
 				return err
 			}
-			return run(c.Context(), p, f)
+			return runControllers(c.Context(), p, f)
 		},
 	}
 	f.register(c)
 	return c
 }
 
-func run(ctx context.Context, p *command.Invocation, f *runFlags) error {
-	notes, err := f.applyLegacy()
+// runControllers runs the controllers that are defined in the cluster until a signal.
+func runControllers(ctx context.Context, p *command.Invocation, f *runFlags) error {
+	notes, err := applyLegacy(f.set)
 	if err != nil {
 		return command.UsageError(err)
 	}
@@ -101,4 +105,71 @@ func logReady(ctx context.Context, ready <-chan struct{}, log *slog.Logger, bega
 		log.Info("ready", "took", time.Since(began).Round(time.Millisecond).String())
 	case <-ctx.Done():
 	}
+}
+
+// runOperator runs the controllers that an operator declares until a signal.
+func runOperator(ctx context.Context, p *command.Invocation, f *runFlags, files []string) error {
+	options, notes, err := f.operatorOptions(files)
+	if err != nil {
+		return command.UsageError(err)
+	}
+	options.Log = flags.NewLog(p.Stderr, f.LogFormat.Value, f.LogLevel.Value)
+	if f.operator.verbose && !f.operator.debug {
+		flags.LimitLibraries(p.Stderr, f.LogFormat.Value, "info")
+	}
+	for _, note := range notes {
+		options.Log.Warn(note.text, "flag", note.flag) //nolint:sloglint // One constant message for each flag.
+	}
+	cluster, err := client.ClusterFlags{Kubeconfig: f.Kubeconfig, Context: f.Context}.FindConfigured()
+	if err != nil {
+		return err
+	}
+	options.Config = cluster.Config
+	if options.Python != nil {
+		options.Python.Stdout, options.Python.Stderr = p.Stdout, p.Stderr
+	}
+	ctx, stop := command.UntilSignal(ctx)
+	defer stop()
+	if f.operator.stopOnEOF {
+		ctx = untilEOF(ctx, p.Stdin, options.Log)
+	}
+	go memory.Tune(ctx)
+	began := time.Now()
+	op, err := operator.Open(ctx, options)
+	if err != nil {
+		return notOpened(ctx, p, err)
+	}
+	defer op.Close()
+	managed := f.options(cluster)
+	managed.Log, managed.Admission = options.Log, f.Admission.WithClusterDefaults(cluster.InCluster, op.Name)
+	op.Configure(&managed)
+	h, err := manager.New(managed)
+	if err != nil {
+		return err
+	}
+	go logReady(ctx, h.Ready(), options.Log.With("operator", op.Name), began)
+	return op.Run(ctx, h.Run)
+}
+
+// untilEOF returns a context that ends with the input.
+func untilEOF(ctx context.Context, input io.Reader, log *slog.Logger) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		_, _ = io.Copy(io.Discard, input) // An error ends it too.
+		log.Info("standard input ended; stopping")
+		cancel()
+	}()
+	return ctx
+}
+
+// notOpened returns the error of an operator that did not declare its controllers; nil after a
+// signal.
+func notOpened(ctx context.Context, p *command.Invocation, err error) error {
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // The user has ended it.
+	}
+	if errors.Is(err, operator.ErrImport) {
+		p.Code = operator.ImportCode
+	}
+	return err
 }

@@ -66,7 +66,7 @@ func (r *testReport) writeJUnit(file string) error {
 
 // add adds a test.
 func (s *junitSuite) add(one result) {
-	test := one.junitCase
+	test := junitCase{Name: one.name, Class: one.class, File: one.file, Line: one.line, Time: seconds(one.took)}
 	switch {
 	case one.err != "":
 		test.Error = &junitProblem{one.err, one.err}
@@ -76,7 +76,7 @@ func (s *junitSuite) add(one result) {
 		s.Failures++
 	}
 	s.took += one.took
-	s.Tests, s.Time, test.Time = s.Tests+1, seconds(s.took), seconds(one.took)
+	s.Tests, s.Time = s.Tests+1, seconds(s.took)
 	s.Cases = append(s.Cases, test)
 }
 

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
+	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 	"github.com/setpoint-dev/setpoint/internal/explore"
 	"github.com/setpoint-dev/setpoint/internal/explore/counterexample"
@@ -20,32 +19,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/testcase"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
-
-// exploreFlags are the bounds of explorations that have none of their own.
-type exploreFlags struct {
-	bounds  explore.Bounds
-	stories string
-}
-
-func (f *exploreFlags) register(set *pflag.FlagSet) {
-	set.IntVar(&f.bounds.Edits, "edits", 2, "edits of users to explore, unless an Exploration says how many")
-	set.IntVar(&f.bounds.Crashes, "crashes", 1, "crashes of Setpoint to explore, unless an Exploration says how many")
-	set.IntVar(&f.bounds.Faults, "faults", 1,
-		"faults to explore, unless an Exploration says how many: refused writes, failing pods, changes by other clients")
-	set.DurationVar(&f.bounds.Time, "time", 30*time.Second, "how long an exploration may take, unless it says how long")
-	set.StringVar(&f.stories, "stories", "stories", "`folder` to write stories of violations to")
-}
-
-// check reports values that make no sense.
-func (f *exploreFlags) check() error {
-	if err := f.bounds.Check(); err != nil {
-		return errors.New("--" + strings.TrimPrefix(err.Error(), "bounds."))
-	}
-	if f.bounds.Time <= 0 {
-		return fmt.Errorf("--time: must be more than 0, is %s", f.bounds.Time)
-	}
-	return nil
-}
 
 // testPlan is what to run.
 type testPlan struct {
@@ -90,9 +63,6 @@ func (f *testFlags) plan(w *workspace.Workspace, names *regexp.Regexp) (t *testP
 	return t, nil
 }
 
-// runs reports whether a part is chosen.
-func (f *testFlags) runs(part string) bool { return len(f.only) == 0 || slices.Contains(f.only, part) }
-
 // run runs everything until the context ends.
 func (t *testPlan) run(ctx context.Context, f *testFlags) (*testReport, error) {
 	report := &testReport{Cases: runCases(ctx, t.cases)}
@@ -111,7 +81,7 @@ func (t *testPlan) run(ctx context.Context, f *testFlags) (*testReport, error) {
 	}
 	for _, e := range t.explorations {
 		if ctx.Err() == nil {
-			report.Explorations = append(report.Explorations, t.explore(ctx, e, &f.limits))
+			report.Explorations = append(report.Explorations, t.runExploration(ctx, e, &f.limits))
 		}
 	}
 	return report, nil
@@ -150,7 +120,7 @@ func (t *testPlan) options(ctx context.Context, e *document.Exploration, f *expl
 	return options, err
 }
 
-func (t *testPlan) explore(ctx context.Context, e *document.Exploration, f *exploreFlags) explorationResult {
+func (t *testPlan) runExploration(ctx context.Context, e *document.Exploration, f *exploreFlags) explorationResult {
 	result := explorationResult{Name: e.Name, File: e.Document.File, Line: e.Document.Line}
 	options, err := t.options(ctx, e, f)
 	if err == nil {
@@ -164,17 +134,6 @@ func (t *testPlan) explore(ctx context.Context, e *document.Exploration, f *expl
 	}
 	result.conclude(ctx, err)
 	return result
-}
-
-// conclude says how an exploration has ended. What it has not seen that Ctrl-C has ended, it cannot have passed.
-func (e *explorationResult) conclude(ctx context.Context, err error) {
-	if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
-		e.Error = err.Error()
-		return
-	}
-	holds := e.Report == nil || e.Report.Passed()
-	e.Interrupted = ctx.Err() != nil && holds
-	e.Passed = holds && !e.Interrupted
 }
 
 // parallelCases is how many cases run at once.
@@ -198,4 +157,36 @@ func runCases(ctx context.Context, cases []*testcase.Case) []testcase.Result {
 	}
 	_ = group.Wait() // No function returns an error.
 	return slices.DeleteFunc(results, func(r testcase.Result) bool { return r.Name == "" })
+}
+
+// story is a story in a file.
+type story struct {
+	counterexample.Story
+
+	document manifest.Document
+}
+
+// readStories returns the stories in the files. It returns all errors.
+func readStories(w *workspace.Workspace) ([]*story, error) {
+	var all []*story
+	var problems []error
+	for _, d := range w.Tests {
+		if d.Object.GetKind() == workspace.StoryKind {
+			s := &story{document: d}
+			problems = append(problems, s.read())
+			all = append(all, s)
+		}
+	}
+	return all, errors.Join(problems...)
+}
+
+// read reads the story from its document.
+func (s *story) read() error {
+	if err := s.document.Decode(&s.Story); err != nil {
+		return err
+	}
+	if err := s.CheckSteps(); err != nil {
+		return fmt.Errorf("%s: %s: %w", s.document.Locate(err), s.Metadata.Name, err)
+	}
+	return nil
 }

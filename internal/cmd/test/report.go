@@ -2,6 +2,7 @@ package test
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,13 +13,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
-	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/explore"
-	"github.com/setpoint-dev/setpoint/internal/explore/counterexample"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/testcase"
-	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
 
 // testReport is what `setpoint test` prints.
@@ -50,36 +48,6 @@ func (r *testReport) summarize(all int, took time.Duration) {
 	}
 	r.Summary = testSummary{Passed: counts[passed], Failed: counts[failed], Updated: counts[updated], Seconds: took.Seconds()}
 	r.Summary.NotRun = all - r.Summary.Passed - r.Summary.Failed - r.Summary.Updated
-}
-
-// result is what became of one test, for people and for CI systems.
-type result struct {
-	junitCase
-	suite string
-	state state
-	took  float64
-	// err is why there is no result. Failure says in one line what is wrong with the result, and text in many.
-	err, failure, text string
-	// details is what people see below the name.
-	details string
-}
-
-// state is how a test has ended, in the words of the text.
-type state string
-
-const (
-	passed  state = "ok  "
-	failed  state = "FAIL"
-	updated state = "updated"
-	// ended is that of an exploration that Ctrl-C has ended: it is one of those that were not run.
-	ended state = "ended"
-)
-
-func stateOf(holds bool) state {
-	if holds {
-		return passed
-	}
-	return failed
 }
 
 // results returns what became of all tests.
@@ -125,9 +93,9 @@ func (t testSummary) String() string {
 
 // write writes the line of a test, and what there is to see of it.
 func (s testStyle) write(b *strings.Builder, one result) {
-	name := output.Clean(one.Name)
-	if one.File != "" && (one.state == failed || one.state == updated) {
-		name += fmt.Sprintf(" (%s:%d)", one.File, one.Line)
+	name := output.Clean(one.name)
+	if one.file != "" && (one.state == failed || one.state == updated) {
+		name += fmt.Sprintf(" (%s:%d)", one.file, one.line)
 	}
 	ended := string(one.state)
 	if s.color {
@@ -140,10 +108,41 @@ func (s testStyle) write(b *strings.Builder, one result) {
 	b.WriteString(one.details)
 }
 
+// result is what became of one test, for people and for CI systems.
+type result struct {
+	name, class, file string
+	line              int
+	suite             string
+	state             state
+	took              float64
+	// err is why there is no result. Failure says in one line what is wrong with the result, and text in many.
+	err, failure, text string
+	// details is what people see below the name.
+	details string
+}
+
+// state is how a test has ended, in the words of the text.
+type state string
+
+const (
+	passed  state = "ok  "
+	failed  state = "FAIL"
+	updated state = "updated"
+	// ended is that of an exploration that Ctrl-C has ended: it is one of those that were not run.
+	ended state = "ended"
+)
+
+func stateOf(holds bool) state {
+	if holds {
+		return passed
+	}
+	return failed
+}
+
 func (s testStyle) ofCase(c testcase.Result) result {
 	one := result{
-		junitCase: junitCase{Name: c.Name, Class: c.Controller + "." + c.Hook, File: c.File, Line: c.Line},
-		suite:     partCases, took: c.Seconds, state: stateOf(c.Passed), err: c.Error,
+		name: c.Name, class: c.Controller + "." + c.Hook, file: c.File, line: c.Line,
+		suite: partCases, took: c.Seconds, state: stateOf(c.Passed), err: c.Error,
 		failure: "the response differs from the expected one", text: c.Difference,
 	}
 	if c.Updated {
@@ -182,6 +181,17 @@ type explorationResult struct {
 	Error string   `json:"error,omitempty"`
 }
 
+// conclude says how an exploration has ended. What it has not seen that Ctrl-C has ended, it cannot have passed.
+func (e *explorationResult) conclude(ctx context.Context, err error) {
+	if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
+		e.Error = err.Error()
+		return
+	}
+	holds := e.Report == nil || e.Report.Passed()
+	e.Interrupted = ctx.Err() != nil && holds
+	e.Passed = holds && !e.Interrupted
+}
+
 // storyResult is the result of a replay.
 type storyResult struct {
 	Name    string  `json:"name"`
@@ -196,42 +206,10 @@ type storyResult struct {
 	Error     string   `json:"error,omitempty"`
 }
 
-// story is a story in a file.
-type story struct {
-	counterexample.Story
-
-	document manifest.Document
-}
-
-// readStories returns the stories in the files. It returns all errors.
-func readStories(w *workspace.Workspace) ([]*story, error) {
-	var all []*story
-	var problems []error
-	for _, d := range w.Tests {
-		if d.Object.GetKind() == workspace.StoryKind {
-			s := &story{document: d}
-			problems = append(problems, s.read())
-			all = append(all, s)
-		}
-	}
-	return all, errors.Join(problems...)
-}
-
-// read reads the story from its document.
-func (s *story) read() error {
-	if err := s.document.Decode(&s.Story); err != nil {
-		return err
-	}
-	if err := s.CheckSteps(); err != nil {
-		return fmt.Errorf("%s: %s: %w", s.document.Locate(err), s.Metadata.Name, err)
-	}
-	return nil
-}
-
 func (s testStyle) ofExploration(e explorationResult) result {
 	one := result{
-		junitCase: junitCase{Name: e.Name, Class: partExplore, File: e.File, Line: e.Line},
-		suite:     partExplore, state: stateOf(e.Passed), err: e.Error,
+		name: e.Name, class: partExplore, file: e.File, line: e.Line,
+		suite: partExplore, state: stateOf(e.Passed), err: e.Error,
 	}
 	if e.Interrupted {
 		one.state = ended
@@ -261,7 +239,7 @@ func (e *explorationResult) failure() string {
 
 func (s testStyle) ofStory(r storyResult) result {
 	one := result{
-		junitCase: junitCase{Name: r.Name, Class: partReplay, File: r.File, Line: r.Line}, suite: partReplay, took: r.Seconds,
+		name: r.Name, class: partReplay, file: r.File, line: r.Line, suite: partReplay, took: r.Seconds,
 		state: stateOf(r.Passed), err: r.Error, failure: "the story still violates its property", text: r.Violation,
 	}
 	for _, text := range append([]string{r.Violation, r.Stopped}, r.Notes...) {

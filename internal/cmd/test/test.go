@@ -2,13 +2,9 @@
 package test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -20,29 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/testcase"
-	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
-
-// testFlags are the flags of `setpoint test`.
-type testFlags struct {
-	files   *offline.Flags
-	only    []string
-	run     string
-	limits  exploreFlags
-	update  bool
-	verbose bool
-	junit   string
-	output.PrintFlags
-}
-
-// The parts of --only.
-const (
-	partCases   = "cases"
-	partExplore = "explore"
-	partReplay  = "replay"
-)
-
-func testParts() []string { return []string{partCases, partExplore, partReplay} }
 
 // Command returns `setpoint test`. It reads the command lines of operators with the function.
 func Command(p *command.Invocation, parse offline.OperatorParser) *cobra.Command {
@@ -92,48 +66,6 @@ Exit codes: 0 everything holds, 1 something does not or cannot run, 2 wrong usag
 	return c
 }
 
-// check validates the flags and returns the filter of names.
-func (f *testFlags) check(args []string) (*regexp.Regexp, error) {
-	if len(args) == 0 {
-		return nil, command.UsageErrorf("no files given; give a folder with a setpoint.yaml, or manifests and cases")
-	}
-	for _, part := range f.only {
-		if !slices.Contains(testParts(), part) {
-			return nil, command.UsageErrorf("--only %q: must be %s", part, strings.Join(testParts(), ", "))
-		}
-	}
-	if f.update && !f.runs(partCases) {
-		return nil, command.UsageErrorf("--update is for cases; add cases to --only, or omit --update")
-	}
-	if err := cmp.Or(f.limits.check(), checkOutput("--junit", f.junit)); err != nil {
-		return nil, command.UsageError(err)
-	}
-	names, err := regexp.Compile(f.run)
-	if err != nil {
-		return nil, command.UsageErrorf("--run: %w", err)
-	}
-	return names, nil
-}
-
-// checkOutput reports a file that cannot be written when a long run is over.
-func checkOutput(flag, file string) error {
-	if file == "" {
-		return nil
-	}
-	if info, err := os.Stat(file); err == nil && info.IsDir() {
-		return fmt.Errorf("%s: %s is a folder; give a file", flag, file)
-	}
-	switch info, err := os.Stat(filepath.Dir(file)); {
-	case errors.Is(err, os.ErrNotExist):
-		return fmt.Errorf("%s: the folder %s does not exist", flag, filepath.Dir(file))
-	case err != nil:
-		return fmt.Errorf("%s: %w", flag, err)
-	case !info.IsDir():
-		return fmt.Errorf("%s: %s is no folder", flag, filepath.Dir(file))
-	}
-	return nil
-}
-
 func run(ctx context.Context, p *command.Invocation, f *testFlags, args []string) (failed error) {
 	names, err := f.check(args)
 	if err != nil {
@@ -173,37 +105,6 @@ func run(ctx context.Context, p *command.Invocation, f *testFlags, args []string
 	report.Notes = slices.Concat(report.Notes, w.Kinds.Notes(), lists.Map(w.Conflicts(), error.Error))
 	report.summarize(plan.size(), time.Since(began))
 	return finish(ctx, p, f, report)
-}
-
-func (f *testFlags) filtered() string {
-	if f.run == "" {
-		return ""
-	}
-	return fmt.Sprintf(" has a name that matches --run %q", f.run)
-}
-
-// missing says what to add if there is no test.
-func (f *testFlags) missing(w *workspace.Workspace) string {
-	const examples = "docs/test.md has examples"
-	switch {
-	case f.run != "" || len(w.Controllers) == 0 || !f.runs(partExplore):
-		return examples
-	case f.update:
-		return "--update is for cases, and there is none; without it, each controller is explored with its samples"
-	}
-	var kinds []string
-	for _, c := range w.Controllers {
-		managed, _, _ := c.Resources()
-		for _, resource := range managed {
-			kinds = append(kinds, resource.Kind)
-		}
-	}
-	if len(kinds) == 0 {
-		return examples
-	}
-	slices.Sort(kinds)
-	return fmt.Sprintf("there is no sample of %s to explore: add a manifest of such an object, or a file of kind Exploration; %s",
-		strings.Join(slices.Compact(kinds), ", "), examples)
 }
 
 // finish prints the report and sets the exit code.

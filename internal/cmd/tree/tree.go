@@ -104,7 +104,8 @@ func (r *viewer) build(ctx context.Context, ref object.Ref) (*ownertree.Node, er
 	if err != nil {
 		return nil, err
 	}
-	results, err := processes.QueryAll(ctx, r.Session, processes.ControllersOf) // Those that fail here are not queried again.
+	call := func(ctx context.Context, s inspect.Source) ([]inspect.Controller, error) { return s.Controllers(ctx) }
+	results, err := processes.QueryAll(ctx, r.Session, call) // Those that fail here are not queried again.
 	if err != nil {
 		return nil, err
 	}

@@ -1,10 +1,14 @@
 package manifest
 
 import (
+	"errors"
+	"fmt"
 	"regexp"
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // located finds the field that an error of the API server or of an admission webhook names, such as
@@ -55,4 +59,26 @@ func child(of *yaml.Node, key, index string) (*yaml.Node, int) {
 		}
 	}
 	return nil, 0
+}
+
+// Decode decodes the document. Unknown and duplicate fields are errors, which name the line and the field.
+func (d Document) Decode(into any) error {
+	text, err := d.Object.MarshalJSON()
+	if err != nil {
+		return fmt.Errorf("%s: %w", d, err)
+	}
+	problems := object.DecodeStrictly(text, into)
+	for i, each := range problems {
+		problems[i] = fmt.Errorf("%s: %s: %w", d.Locate(each), d.Object.GetName(), each)
+	}
+	return errors.Join(problems...)
+}
+
+func memberAt(members []*yaml.Node, name string) int {
+	for i := 0; i+1 < len(members); i += 2 {
+		if members[i].Value == name {
+			return i
+		}
+	}
+	return -1
 }

@@ -7,6 +7,7 @@ package manifest
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -304,15 +305,19 @@ var (
 	namespaceKind = object.GroupKind{Kind: "Namespace"}
 )
 
-// Decode decodes the document. Unknown and duplicate fields are errors, which name the line and the field.
-func (d Document) Decode(into any) error {
-	text, err := d.Object.MarshalJSON()
-	if err != nil {
-		return fmt.Errorf("%s: %w", d, err)
+// Objects converts documents for packages that do not use unstructured ones.
+func Objects(documents []Document) ([]*object.Object, error) {
+	var all []*object.Object
+	for _, d := range documents {
+		text, err := json.Marshal(d.Object)
+		if err != nil {
+			return nil, err
+		}
+		o, err := object.Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", d, err)
+		}
+		all = append(all, o)
 	}
-	problems := object.DecodeStrictly(text, into)
-	for i, each := range problems {
-		problems[i] = fmt.Errorf("%s: %s: %w", d.Locate(each), d.Object.GetName(), each)
-	}
-	return errors.Join(problems...)
+	return all, nil
 }

@@ -160,15 +160,6 @@ func mergeMembers(members, wanted []*yaml.Node) []*yaml.Node {
 	return all
 }
 
-func memberAt(members []*yaml.Node, name string) int {
-	for i := 0; i+1 < len(members); i += 2 {
-		if members[i].Value == name {
-			return i
-		}
-	}
-	return -1
-}
-
 // mergeItems keeps items that are the same object, or at the same place in a list without objects.
 func mergeItems(items, wanted []*yaml.Node) []*yaml.Node {
 	var all []*yaml.Node

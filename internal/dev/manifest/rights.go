@@ -19,9 +19,13 @@ var rightsKinds = []string{"Namespace", "ServiceAccount", "Secret", "ClusterRole
 // else of the file, such as the Deployment of the pods that use the ServiceAccount. Shared is the cluster if
 // it is not one of our own.
 func ApplyRights(ctx context.Context, config *rest.Config, shared *Shared, file string) (types.NamespacedName, error) {
-	to, err := rightsTarget(config, shared)
-	if err != nil {
-		return types.NamespacedName{}, err
+	var to target = shared
+	if shared == nil {
+		own, err := connect(config)
+		if err != nil {
+			return types.NamespacedName{}, err
+		}
+		to = own
 	}
 	documents, err := Read([]string{file})
 	if err == nil {
@@ -30,23 +34,16 @@ func ApplyRights(ctx context.Context, config *rest.Config, shared *Shared, file 
 	if err != nil {
 		return types.NamespacedName{}, err
 	}
-	rights := slices.DeleteFunc(documents, func(d Document) bool { return !slices.Contains(rightsKinds, d.Object.GetKind()) })
-	slices.SortStableFunc(rights, func(a, b Document) int {
+	needed := slices.DeleteFunc(documents, func(d Document) bool { return !slices.Contains(rightsKinds, d.Object.GetKind()) })
+	slices.SortStableFunc(needed, func(a, b Document) int {
 		return slices.Index(rightsKinds, a.Object.GetKind()) - slices.Index(rightsKinds, b.Object.GetKind())
 	})
-	account, err := accountIn(file, rights)
+	account, err := accountIn(file, needed)
 	if err != nil {
 		return account, err
 	}
-	_, err = newSet(to, "", nil).applyAll(ctx, rights)
+	_, err = newSet(to, "", nil).applyAll(ctx, needed)
 	return account, err
-}
-
-func rightsTarget(config *rest.Config, shared *Shared) (target, error) {
-	if shared != nil {
-		return shared, nil
-	}
-	return connect(config)
 }
 
 // accountIn returns the ServiceAccount among manifests.

@@ -53,24 +53,6 @@ func newSet(to target, source string, paths []string) *Set {
 	return &Set{target: to, source: source, paths: paths, applied: map[object.Ref]Document{}}
 }
 
-// NewSharedSet returns the set of what former runs have created from the same source, so that what the files
-// hold no more is deleted.
-func NewSharedSet(s *Shared, source string, paths []string) *Set {
-	set := newSet(s, source, paths)
-	for _, e := range s.Inventory.Entries {
-		if e.Source != source {
-			continue
-		}
-		o := &unstructured.Unstructured{}
-		o.SetAPIVersion(e.APIVersion)
-		o.SetKind(e.Kind)
-		o.SetNamespace(e.Namespace)
-		o.SetName(e.Name)
-		set.applied[RefOf(o)] = Document{Object: o}
-	}
-	return set
-}
-
 // Changes are the results of a Sync or a Prune, in order.
 type Changes struct {
 	Applied, Deleted []object.Ref

@@ -3,7 +3,6 @@ package manifest
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -230,15 +229,6 @@ func (s *Shared) update(ctx context.Context, o, stored *unstructured.Unstructure
 	return s.patch(ctx, applied)
 }
 
-// delete deletes an object that a run has created, and reports whether it did. Others stay.
-func (s *Shared) delete(ctx context.Context, o *unstructured.Unstructured) (bool, error) {
-	kept, err := s.Remove(ctx, entryOf(o))
-	if err != nil || kept == "" {
-		return err == nil, err
-	}
-	return false, errors.New(kept)
-}
-
 // ControllerGroups are the API groups of controllers.
 var ControllerGroups = []string{"setpoint.dev", "metacontroller.k8s.io"}
 
@@ -281,19 +271,20 @@ func ownDefinitions() (all []Document, err error) {
 	return all, err
 }
 
-// Objects converts documents for packages that do not use unstructured ones.
-func Objects(documents []Document) ([]*object.Object, error) {
-	var all []*object.Object
-	for _, d := range documents {
-		text, err := json.Marshal(d.Object)
-		if err != nil {
-			return nil, err
+// NewSharedSet returns the set of what former runs have created from the same source, so that what the files
+// hold no more is deleted.
+func NewSharedSet(s *Shared, source string, paths []string) *Set {
+	set := newSet(s, source, paths)
+	for _, e := range s.Inventory.Entries {
+		if e.Source != source {
+			continue
 		}
-		o, err := object.Parse(text)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", d, err)
-		}
-		all = append(all, o)
+		o := &unstructured.Unstructured{}
+		o.SetAPIVersion(e.APIVersion)
+		o.SetKind(e.Kind)
+		o.SetNamespace(e.Namespace)
+		o.SetName(e.Name)
+		set.applied[RefOf(o)] = Document{Object: o}
 	}
-	return all, nil
+	return set
 }

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -250,4 +251,13 @@ func (s *Shared) foreignInNamespace(ctx context.Context, namespace string) ([]st
 		}
 	}
 	return names, nil
+}
+
+// delete deletes an object that a run has created, and reports whether it did. Others stay.
+func (s *Shared) delete(ctx context.Context, o *unstructured.Unstructured) (bool, error) {
+	kept, err := s.Remove(ctx, entryOf(o))
+	if err != nil || kept == "" {
+		return err == nil, err
+	}
+	return false, errors.New(kept)
 }

@@ -38,8 +38,8 @@ func (c *callRecorder) begin(ctx context.Context) { c.ctx, c.made, c.indexed = c
 // hookCall calls a hook. Pure is false if the response depends on more than the request.
 type hookCall[T any] func(ctx context.Context) (response *T, pure bool, err error)
 
-// outcome is what a call returns, and the state of the external system after it.
-type outcome[T any] struct {
+// callResult is what a call returns, and the state of the external system after it.
+type callResult[T any] struct {
 	response *T
 	after    []byte
 }
@@ -52,12 +52,12 @@ func respond[T any](ctx context.Context, c *callRecorder, name string, request d
 	made, err := c.remembered(ctx, name, request, func(ctx context.Context) (any, []byte, bool, error) {
 		response, pure, err := recovered(ctx, do)
 		if response == nil {
-			return outcome[T]{}, nil, pure, err
+			return callResult[T]{}, nil, pure, err
 		}
 		text, jsonErr := json.Marshal(comparedPart(response))
-		return outcome[T]{response: response}, text, pure && jsonErr == nil, err
+		return callResult[T]{response: response}, text, pure && jsonErr == nil, err
 	})
-	result, _ := made.(outcome[T])
+	result, _ := made.(callResult[T])
 	return result.response, err
 }
 
@@ -80,7 +80,7 @@ func respondOutside[T any](ctx context.Context, c *callRecorder, name string, re
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		result, _ := made.(outcome[T])
+		result, _ := made.(callResult[T])
 		switch failed := c.external.write(before, result.after); {
 		case failed == nil:
 			return result.response, err
@@ -102,7 +102,7 @@ func outside[T any](ctx context.Context, e *External, before []byte, do hookCall
 		part = comparedPart(response)
 	}
 	text, jsonErr := json.Marshal(map[string]any{"response": part, "external": json.RawMessage(after)})
-	return outcome[T]{response, after}, text, pure && jsonErr == nil, err
+	return callResult[T]{response, after}, text, pure && jsonErr == nil, err
 }
 
 // remembered makes a call through the memo and notes it.

@@ -11,11 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
-	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
@@ -23,43 +20,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
-
-// Programs are the compiled controllers of a process. An Item names one by its index: first the
-// programs of Compose, then those of Handle.
-type Programs struct {
-	Compose []composite.Program
-	Handle  []handler.Program
-	// Indexes fill what functions in Go read in memory by watches of a cache, until end is called.
-	Indexes []func(from *cache.Cache) (end func(), err error)
-	// Memory is held by the one process that runs, if the functions share memory such as indexes; nil if they do not.
-	Memory *sync.Mutex
-}
-
-// Options of a Process. The zero value works.
-type Options struct {
-	// Memo remembers the responses of hooks, for all processes that share it; nil for one of its own.
-	Memo *Memo
-	// Resolve finds the kinds that customize hooks name; an error for each if nil.
-	Resolve func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
-	// External is what hooks call outside of the cluster; nil for nothing.
-	External *External
-}
-
-// fixedTime returns when everything happens.
-func fixedTime() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
-
-// Process is one process of Setpoint. It keeps nothing between calls, so each run starts as after a
-// restart of the process, with a cache that has what the View has. It is not safe for concurrent use:
-// each worker of a search has its own.
-type Process struct {
-	options   Options
-	programs  Programs
-	omissions []string
-	kinds     map[object.GroupKind]bool
-	transport *transport
-	writer    *apply.Writer
-	calls     *callRecorder
-}
 
 // NewProcess returns a process. What cannot be explored is left out; see Omissions.
 func NewProcess(programs Programs, options Options) (*Process, error) {

@@ -79,21 +79,6 @@ func current[H any](m *Memo, name string, first H) H {
 	return first
 }
 
-// byName returns the hooks of the programs, by their names in a Memo.
-func (p *Programs) byName() map[string]any {
-	all := map[string]any{}
-	for i := range p.Compose {
-		one := &p.Compose[i]
-		all[one.Name+" sync"], all[one.Name+" finalize"], all[one.Name+" customize"] = one.Sync, one.Finalize, one.Customize
-	}
-	for i := range p.Handle {
-		for _, h := range p.Handle[i].Handlers {
-			all[p.Handle[i].Name+" "+h.Name] = h.Do
-		}
-	}
-	return all
-}
-
 // kept returns the calls to repeat, the oldest and the newest of all hooks in turn.
 func (m *Memo) kept() []madeCall {
 	m.mu.Lock()

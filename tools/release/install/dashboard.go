@@ -153,7 +153,7 @@ func dashboardJSON() []byte {
 				left, top = 0, top+height
 			}
 			height = p.height()
-			shown := p.json()
+			shown := p.model()
 			shown["id"], shown["gridPos"] = len(panels)+1, tree{"x": left, "y": top, "w": p.width(), "h": height}
 			panels = append(panels, shown)
 			left += p.width()
@@ -206,8 +206,8 @@ func (p *panel) height() int {
 	return 8
 }
 
-// json returns the panel without its place.
-func (p *panel) json() tree {
+// model returns the panel without its place.
+func (p *panel) model() tree {
 	var targets list
 	for i, q := range p.queries {
 		targets = append(targets, tree{"refId": string(rune('A' + i)), "datasource": datasource, "expr": q.expr, "legendFormat": q.legend,

@@ -2,13 +2,14 @@
 // Helm chart, the plain manifests and the kustomize base are written from the same objects, so that
 // they cannot disagree.
 //
-// What lives here: the objects (objects.go, deployment.go, rules.go), the settings of the chart
+// What lives here: the objects (manifests.go, deployment.go, rules.go), the settings of the chart
 // (values.go), and how both become YAML. What must not: builds, images, archives. Who calls:
 // tools/release.
 package install
 
 import (
 	"bytes"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -70,6 +71,12 @@ func Chart(version string, crds map[string][]byte) (Files, error) {
 	schema, err := json.MarshalIndent(valuesSchema(), "", "  ")
 	files["values.schema.json"] = append(schema, '\n')
 	return files, err
+}
+
+// Monitoring returns what shows the metrics without Helm: alert rules, as a file of Prometheus' rule_files,
+// and a dashboard, to import into Grafana.
+func Monitoring() Files {
+	return Files{"setpoint-alerts.yaml": alerts, "setpoint-dashboard.json": dashboardJSON()}
 }
 
 // guarded returns a template that a condition includes.

@@ -9,12 +9,6 @@ import (
 //go:embed alerts.yaml
 var alerts []byte
 
-// Monitoring returns what shows the metrics without Helm: alert rules, as a file of Prometheus' rule_files,
-// and a dashboard, to import into Grafana.
-func Monitoring() Files {
-	return Files{"setpoint-alerts.yaml": alerts, "setpoint-dashboard.json": dashboardJSON()}
-}
-
 // monitor selects the Service with the port of the metrics.
 func monitor() tree {
 	o := object("monitoring.coreos.com/v1", "ServiceMonitor", name, tree{

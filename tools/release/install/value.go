@@ -1,6 +1,8 @@
 package install
 
-import "reflect"
+import (
+	"reflect"
+)
 
 // value is a setting of the chart. In an object it stands for what the user sets; the plain
 // manifests have its default.
@@ -124,3 +126,14 @@ type tree = map[string]any
 
 // list is a list within a tree.
 type list = []any
+
+// builtin is what Helm knows of a release.
+type builtin string
+
+const (
+	releaseNamespace builtin = "$.Release.Namespace"
+	releaseVersion   builtin = "$.Chart.AppVersion"
+	managedBy        builtin = "$.Release.Service"
+	// item is the item in an object of each.
+	item builtin = "."
+)

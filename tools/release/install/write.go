@@ -9,17 +9,6 @@ import (
 	"strings"
 )
 
-// builtin is what Helm knows of a release.
-type builtin string
-
-const (
-	releaseNamespace builtin = "$.Release.Namespace"
-	releaseVersion   builtin = "$.Chart.AppVersion"
-	managedBy        builtin = "$.Release.Service"
-	// item is the item in an object of each.
-	item builtin = "."
-)
-
 // writer writes objects as YAML: as templates of a chart, or with the defaults of all values.
 type writer struct {
 	template bool
@@ -28,8 +17,8 @@ type writer struct {
 }
 
 // document returns an object as YAML.
-func (w *writer) document(object tree) string {
-	return strings.Join(w.mapping(object), "\n") + "\n"
+func (w *writer) document(o tree) string {
+	return strings.Join(w.mapping(o), "\n") + "\n"
 }
 
 // mapping returns the lines of a mapping. Required fields come first: in a list, a dash precedes them.
@@ -180,7 +169,7 @@ func (w *writer) inline(node any) string {
 	case tree, list:
 		data, err := json.Marshal(node)
 		if err != nil {
-			panic(err) // not a JSON value in objects.go
+			panic(err) // not a JSON value in an object
 		}
 		return w.literal(string(data))
 	default:
@@ -216,7 +205,7 @@ func scalar(v any) string {
 	}
 	data, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // not a JSON value in objects.go
+		panic(err) // not a JSON value in an object
 	}
 	return string(data)
 }

@@ -38,7 +38,7 @@ func (o *output) text() string {
 
 // supervised is a process under test and what was heard of it.
 type supervised struct {
-	*process.Process
+	*process.Supervisor
 	output *output
 	events chan process.Event
 	stop   func()
@@ -50,7 +50,7 @@ func supervise(t *testing.T, o process.Options) *supervised {
 	reaper := must.Get(process.NewReaper()).In(t)
 	s := &supervised{output: &output{}, events: make(chan process.Event, 100)}
 	o.Reaper, o.Output, o.Notify = reaper, s.output, func(e process.Event) { s.events <- e }
-	s.Process = process.New(o)
+	s.Supervisor = process.New(o)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {

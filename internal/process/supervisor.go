@@ -25,7 +25,7 @@ type Output interface {
 	Flush()
 }
 
-// Options configure a Process. Command, Output and Reaper are required.
+// Options configure a Supervisor. Command, Output and Reaper are required.
 type Options struct {
 	// Command is the program and its arguments.
 	Command []string
@@ -81,8 +81,8 @@ type Event struct {
 	Retry time.Duration
 }
 
-// Process is one supervised program.
-type Process struct {
+// Supervisor runs one program, again after each exit.
+type Supervisor struct {
 	options Options
 	restart chan string
 
@@ -100,8 +100,8 @@ type state struct {
 	failed error
 }
 
-// New returns a Process; Run starts it.
-func New(o Options) *Process {
+// New returns a Supervisor; Run starts it.
+func New(o Options) *Supervisor {
 	o.Backoff = cmp.Or(o.Backoff, 250*time.Millisecond)
 	o.MaxBackoff = cmp.Or(o.MaxBackoff, 10*time.Second)
 	o.Grace = cmp.Or(o.Grace, time.Second)
@@ -109,60 +109,60 @@ func New(o Options) *Process {
 	if o.Notify == nil {
 		o.Notify = func(Event) {}
 	}
-	return &Process{options: o, restart: make(chan string, 1), changed: make(chan struct{})}
+	return &Supervisor{options: o, restart: make(chan string, 1), changed: make(chan struct{})}
 }
 
 // Restart stops the process and starts it again; cause is for the event.
-func (p *Process) Restart(cause string) {
+func (s *Supervisor) Restart(cause string) {
 	select {
-	case p.restart <- cause:
+	case s.restart <- cause:
 	default: // A restart is pending already.
 	}
 }
 
 // Run supervises the process until ctx ends, and stops it.
-func (p *Process) Run(ctx context.Context) {
-	wait, cause := p.options.Backoff, ""
+func (s *Supervisor) Run(ctx context.Context) {
+	wait, cause := s.options.Backoff, ""
 	for ctx.Err() == nil {
-		report, err := Event{}, p.prepare(ctx)
+		report, err := Event{}, s.prepare(ctx)
 		if report.PrepareFailed = err; err == nil {
 			began := time.Now()
-			if cause, err = p.runOnce(ctx, cause); err == nil || time.Since(began) > backoffReset {
-				wait = p.options.Backoff
+			if cause, err = s.runOnce(ctx, cause); err == nil || time.Since(began) > backoffReset {
+				wait = s.options.Backoff
 			}
 			exited, is := errors.AsType[*exitedError](err)
-			hopeless := is && p.options.Hopeless != nil && p.options.Hopeless(exited.code)
+			hopeless := is && s.options.Hopeless != nil && s.options.Hopeless(exited.code)
 			if report.Died = err; err != nil && !hopeless {
-				report.Retry, wait = wait, min(2*wait, p.options.MaxBackoff)
+				report.Retry, wait = wait, min(2*wait, s.options.MaxBackoff)
 			}
 		}
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
-		p.set(state{down: err, failed: err})
-		p.options.Notify(report)
-		cause = p.awaitRestart(ctx, report.Retry, cause)
+		s.set(state{down: err, failed: err})
+		s.options.Notify(report)
+		cause = s.awaitRestart(ctx, report.Retry, cause)
 	}
-	p.set(state{down: ctx.Err()})
+	s.set(state{down: ctx.Err()})
 }
 
-func (p *Process) prepare(ctx context.Context) error {
-	_, failed := p.State()
-	p.set(state{failed: failed})
-	if p.options.Prepare == nil {
+func (s *Supervisor) prepare(ctx context.Context) error {
+	_, failed := s.State()
+	s.set(state{failed: failed})
+	if s.options.Prepare == nil {
 		return nil
 	}
-	return p.options.Prepare(ctx)
+	return s.options.Prepare(ctx)
 }
 
 // awaitRestart waits until Restart is called, whose cause it returns, or for a time; without one a start would fail again.
-func (p *Process) awaitRestart(ctx context.Context, after time.Duration, cause string) string {
+func (s *Supervisor) awaitRestart(ctx context.Context, after time.Duration, cause string) string {
 	var elapsed <-chan time.Time
 	if after > 0 {
 		elapsed = time.After(after)
 	}
 	select {
-	case cause = <-p.restart:
+	case cause = <-s.restart:
 	case <-elapsed:
 	case <-ctx.Done():
 	}
@@ -171,21 +171,21 @@ func (p *Process) awaitRestart(ctx context.Context, after time.Duration, cause s
 
 // runOnce runs the process until it exits or is stopped. It returns the cause of the next
 // start, and an error if it exited by itself.
-func (p *Process) runOnce(ctx context.Context, cause string) (next string, err error) {
+func (s *Supervisor) runOnce(ctx context.Context, cause string) (next string, err error) {
 	began := time.Now()
 	run, err := Command{
-		Args: p.options.Command, Env: p.options.Env, Dir: p.options.Dir, Stdout: p.options.Output, Stderr: p.options.Output,
-		Reaper: p.options.Reaper,
+		Args: s.options.Command, Env: s.options.Env, Dir: s.options.Dir, Stdout: s.options.Output, Stderr: s.options.Output,
+		Reaper: s.options.Reaper,
 	}.Start()
 	if err != nil {
 		return "start failed", err
 	}
-	defer p.options.Output.Flush()
+	defer s.options.Output.Flush()
 	probing, stopProbing := context.WithCancel(ctx)
 	probed := make(chan struct{})
 	go func() {
 		defer close(probed)
-		p.probe(probing, began, cause)
+		s.probe(probing, began, cause)
 	}()
 	defer func() {
 		stopProbing()
@@ -193,61 +193,61 @@ func (p *Process) runOnce(ctx context.Context, cause string) (next string, err e
 	}()
 	select {
 	case <-run.exited:
-		return "process exited", run.err(p.nodeHint(ctx, run.code()))
-	case next = <-p.restart:
+		return "process exited", run.exitError(s.nodeHint(ctx, run.code()))
+	case next = <-s.restart:
 	case <-ctx.Done():
 	}
-	run.Stop(syscall.SIGTERM, p.options.Grace)
+	run.Stop(syscall.SIGTERM, s.options.Grace)
 	return next, nil
 }
 
 // probe waits until the process is ready and reports it, or that it is slow.
-func (p *Process) probe(ctx context.Context, began time.Time, cause string) {
+func (s *Supervisor) probe(ctx context.Context, began time.Time, cause string) {
 	reported := make(chan struct{})
-	slow := time.AfterFunc(p.options.SlowAfter, func() {
+	slow := time.AfterFunc(s.options.SlowAfter, func() {
 		defer close(reported)
 		if ctx.Err() == nil {
-			p.options.Notify(Event{Slow: true, Took: p.options.SlowAfter})
+			s.options.Notify(Event{Slow: true, Took: s.options.SlowAfter})
 		}
 	})
-	answered := awaitReady(ctx, p.options.Port, p.options.ReadyPath)
+	answered := awaitReady(ctx, s.options.Port, s.options.ReadyPath)
 	if !slow.Stop() {
 		<-reported
 	}
 	if !answered {
 		return
 	}
-	_, failed := p.State()
-	if p.options.Port != 0 {
+	_, failed := s.State()
+	if s.options.Port != 0 {
 		failed = nil // It works.
 	}
-	p.set(state{ready: true, failed: failed})
-	p.options.Notify(Event{Ready: true, Cause: cause, Took: time.Since(began)})
+	s.set(state{ready: true, failed: failed})
+	s.options.Notify(Event{Ready: true, Cause: cause, Took: time.Since(began)})
 }
 
-func (p *Process) set(s state) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.state = s
-	close(p.changed)
-	p.changed = make(chan struct{})
+func (s *Supervisor) set(now state) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state = now
+	close(s.changed)
+	s.changed = make(chan struct{})
 }
 
 // State returns whether the process is ready, and its last failure if it has not been ready
 // since.
-func (p *Process) State() (ready bool, failed error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.state.ready, p.state.failed
+func (s *Supervisor) State() (ready bool, failed error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state.ready, s.state.failed
 }
 
 // WaitReady waits for a process that is starting. It returns at once if the process is
 // ready or down.
-func (p *Process) WaitReady(ctx context.Context) error {
+func (s *Supervisor) WaitReady(ctx context.Context) error {
 	for {
-		p.mu.Lock()
-		now, changed := p.state, p.changed
-		p.mu.Unlock()
+		s.mu.Lock()
+		now, changed := s.state, s.changed
+		s.mu.Unlock()
 		if now.ready || now.down != nil {
 			return now.down
 		}
@@ -270,15 +270,15 @@ const (
 )
 
 // nodeHint says that Node.js is too old to run TypeScript, if a command exited for that; "" else.
-func (p *Process) nodeHint(ctx context.Context, code int) string {
-	if code != nodeBadOption || !slices.Contains(p.options.Command, stripTypes) {
+func (s *Supervisor) nodeHint(ctx context.Context, code int) string {
+	if code != nodeBadOption || !slices.Contains(s.options.Command, stripTypes) {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
 	found := "another"
-	if version, err := exec.CommandContext(ctx, p.options.Command[0], "--version").Output(); err == nil {
+	if version, err := exec.CommandContext(ctx, s.options.Command[0], "--version").Output(); err == nil {
 		found = strings.TrimSpace(string(version))
 	}
-	return fmt.Sprintf(": TypeScript needs Node.js %s or newer, and %s is %s", NodeWithTypes, p.options.Command[0], found)
+	return fmt.Sprintf(": TypeScript needs Node.js %s or newer, and %s is %s", NodeWithTypes, s.options.Command[0], found)
 }
