@@ -78,8 +78,8 @@ func (a Account) In(namespace string) Account {
 	return a
 }
 
-// userPrefix is how the API server names the users of ServiceAccounts.
-const userPrefix = "system:serviceaccount:"
+// UserPrefix is how the API server names the users of ServiceAccounts.
+const UserPrefix = "system:serviceaccount:"
 
 // UserFor returns the user for an object in a namespace; "" for Setpoint itself.
 func (a Account) UserFor(namespace string) string {
@@ -87,12 +87,12 @@ func (a Account) UserFor(namespace string) string {
 		return ""
 	}
 	a = a.In(namespace)
-	return userPrefix + a.Namespace + ":" + a.Name
+	return UserPrefix + a.Namespace + ":" + a.Name
 }
 
-// ofUser returns the ServiceAccount of a user.
-func ofUser(user string) Account {
-	namespace, name, _ := strings.Cut(strings.TrimPrefix(user, userPrefix), ":")
+// OfUser returns the ServiceAccount of a user.
+func OfUser(user string) Account {
+	namespace, name, _ := strings.Cut(strings.TrimPrefix(user, UserPrefix), ":")
 	return Account{Namespace: namespace, Name: name}
 }
 
@@ -174,7 +174,7 @@ func (r *Reviewer) CheckList(ctx context.Context, user string, resource object.R
 			return err
 		}
 		if !allowed {
-			return forbidden("reading %s %s is %w for the ServiceAccount %s", resource, in, ErrForbidden, ofUser(user))
+			return forbidden("reading %s %s is %w for the ServiceAccount %s", resource, in, ErrForbidden, OfUser(user))
 		}
 	}
 	return nil
@@ -198,7 +198,7 @@ func (r *Reviewer) CheckExists(ctx context.Context, user string) error {
 	if user == "" {
 		return nil
 	}
-	account := ofUser(user)
+	account := OfUser(user)
 	exists, err := r.decide(ctx, question{user: user, verb: "exist"}, func(ctx context.Context, _ question) (bool, error) {
 		err := r.client.Get().AbsPath(object.ServiceAccounts.Path(account.Namespace, account.Name)).
 			SetHeader("Accept", request.Metadata).Do(ctx).Error()
@@ -265,12 +265,12 @@ func (r *Reviewer) review(ctx context.Context, of question) (bool, error) {
 	}
 	err := r.client.Post().AbsPath("/apis/authorization.k8s.io/v1/subjectaccessreviews").Body(&review).Do(ctx).Into(&review)
 	if err != nil {
-		return false, fmt.Errorf("review the access of the ServiceAccount %s: %w", ofUser(of.user), err)
+		return false, fmt.Errorf("review the access of the ServiceAccount %s: %w", OfUser(of.user), err)
 	}
 	return review.Status.Allowed, nil
 }
 
 // Groups returns the groups that the API server adds to the user of a ServiceAccount.
 func Groups(user string) []string {
-	return []string{"system:serviceaccounts", "system:serviceaccounts:" + ofUser(user).Namespace, "system:authenticated"}
+	return []string{"system:serviceaccounts", "system:serviceaccounts:" + OfUser(user).Namespace, "system:authenticated"}
 }

@@ -115,14 +115,10 @@ func subjectOfAccount(account identity.Account) rbac.Subject {
 	return rbac.Subject{Kind: rbac.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}
 }
 
-// accountPrefix is how the API server names the users of ServiceAccounts.
-const accountPrefix = "system:serviceaccount:"
-
 // subjectOf returns the subject of a role binding, with a placeholder for an unknown user.
 func subjectOf(user string) rbac.Subject {
-	if account, ok := strings.CutPrefix(user, accountPrefix); ok {
-		namespace, name, _ := strings.Cut(account, ":")
-		return rbac.Subject{Kind: rbac.ServiceAccountKind, Name: name, Namespace: namespace}
+	if strings.HasPrefix(user, identity.UserPrefix) {
+		return subjectOfAccount(identity.OfUser(user))
 	}
 	return rbac.Subject{Kind: rbac.UserKind, APIGroup: rbac.GroupName, Name: cmp.Or(user, "USER")}
 }
