@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -21,17 +22,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// RequiredPermissions returns the permissions that a Go program needs to run these controllers with these options.
-func RequiredPermissions(all []*compile.Compiled, o Options) (rbac.Permissions, error) {
-	o = o.withDefaults()
-	process := o.permissionsProcess()
-	var err error
-	if process.CRDs, err = crds.Parse(o.CRDs, o.AllowBreakingCRDs); err != nil {
-		return nil, err
-	}
-	return process.Required(all), nil
-}
-
 // RunPermissions returns the permissions that `setpoint run` needs for its own work, whatever its controllers are.
 func RunPermissions(o Options) rbac.Permissions {
 	o.LeaderElection.Enabled = true
@@ -39,10 +29,9 @@ func RunPermissions(o Options) rbac.Permissions {
 	return o.permissionsProcess().ForRun()
 }
 
-// EmptySecrets returns the Secrets to create before a Manager runs these controllers. It
-// fills them: the right to create Secrets could not be limited to their names.
-func EmptySecrets(all []*compile.Compiled, o Options) []*corev1.Secret {
-	o = o.withDefaults()
+// emptySecrets returns the Secrets to create before a Manager with these options, which have their defaults, runs these
+// controllers. It fills them: the right to create Secrets could not be limited to their names.
+func emptySecrets(all []*compile.Compiled, o Options) []*corev1.Secret {
 	var secrets []*corev1.Secret
 	if inspect := o.inspectEndpoint(); inspect.Secret().Name != "" {
 		secrets = append(secrets, token.NewSecret(o.Namespace))
@@ -150,32 +139,31 @@ func (p *ObjectPermissions) ServesConstrainedImpersonation(ctx context.Context) 
 // ServiceAccount, the Secrets that the program fills, roles and bindings. Adjust may add rules.
 func ProgramManifests(all []*compile.Compiled, o Options, serviceAccount string,
 	adjust func([]rbac.NamespaceRules) []rbac.NamespaceRules) ([]byte, error) {
-	required, err := RequiredPermissions(all, o)
-	if err != nil {
+	complete := o.withDefaults()
+	process := complete.permissionsProcess()
+	var err error
+	if process.CRDs, err = crds.Parse(o.CRDs, o.AllowBreakingCRDs); err != nil {
 		return nil, err
 	}
 	objects := []any{&corev1.ServiceAccount{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
 		ObjectMeta: metav1.ObjectMeta{Name: serviceAccount, Namespace: o.Namespace},
 	}}
-	for _, secret := range EmptySecrets(all, o) {
+	for _, secret := range emptySecrets(all, complete) {
 		objects = append(objects, secret)
 	}
-	var text []byte
-	for i, object := range objects {
+	var documents [][]byte
+	for _, object := range objects {
 		document, err := yaml.Marshal(object)
 		if err != nil {
 			return nil, err
 		}
-		if i > 0 {
-			text = append(text, "---\n"...)
-		}
-		text = append(text, document...)
+		documents = append(documents, document)
 	}
 	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: serviceAccount, Namespace: o.Namespace}
-	roles, err := rbac.YAML(rbac.Roles(o.Name, subject, adjust(required.RulesByNamespace())))
+	roles, err := rbac.YAML(rbac.Roles(o.Name, subject, adjust(process.Required(all).RulesByNamespace())))
 	if len(roles) > 0 {
-		text = slices.Concat(text, []byte("---\n"), roles)
+		documents = append(documents, roles)
 	}
-	return text, err
+	return bytes.Join(documents, []byte("---\n")), err
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 func TestOldKubernetesIsRefused(t *testing.T) {
@@ -47,7 +46,8 @@ func TestUnsupportedClusterStaysAsItIs(t *testing.T) {
 // publishes it in a folder. Fault S10.
 func TestInspectPermissions(t *testing.T) {
 	for folder, want := range map[string]int{"": 1, "/folder": 0} {
-		required := must.Get(RequiredPermissions(nil, Options{Settings: compile.Settings{Namespace: "shop"}, InspectAddress: "127.0.0.1:8082", InspectDir: folder})).In(t)
+		o := Options{Settings: compile.Settings{Namespace: "shop"}, InspectAddress: "127.0.0.1:8082", InspectDir: folder}.withDefaults()
+		required := o.permissionsProcess().Required(nil)
 		if rules := required.RulesByNamespace(); len(rules) != want {
 			t.Errorf("with the folder %q: %+v", folder, rules)
 		}
