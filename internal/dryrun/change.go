@@ -48,11 +48,9 @@ func dryRunPlan(ctx context.Context, r *run, p plan.Plan, desired []*object.Obje
 
 func createdNamespaces(p plan.Plan) map[string]bool {
 	created := map[string]bool{}
-	for _, stage := range p.Stages {
-		for _, action := range stage {
-			if action.CreatesNamespace() {
-				created[action.Ref.Name] = true
-			}
+	for _, action := range slices.Concat(p.Stages...) {
+		if action.CreatesNamespace() {
+			created[action.Ref.Name] = true
 		}
 	}
 	return created

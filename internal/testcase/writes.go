@@ -33,15 +33,13 @@ func (c *Case) writes(parent *object.Object, observed []*object.Object, response
 		return nil, &responseError{err}
 	}
 	all := []any{}
-	for _, stage := range planned.Stages {
-		for i := range stage {
-			writes, err := writesSomething(stage[i])
-			if err != nil {
-				return nil, err
-			}
-			if writes {
-				all = append(all, describeAction(&stage[i], parent.Namespace()))
-			}
+	for _, action := range slices.Concat(planned.Stages...) {
+		writes, err := writesSomething(action)
+		if err != nil {
+			return nil, err
+		}
+		if writes {
+			all = append(all, describeAction(&action, parent.Namespace()))
 		}
 	}
 	return all, nil

@@ -2,6 +2,7 @@ package javascript
 
 import (
 	_ "embed"
+	"slices"
 	"strings"
 
 	"modernc.org/libc"
@@ -108,10 +109,5 @@ func (m *vm) trackRejection(promise, reason value, handled bool) {
 		})
 		return
 	}
-	for i, r := range m.rejected {
-		if r.promise == promise {
-			m.rejected = append(m.rejected[:i], m.rejected[i+1:]...)
-			return
-		}
-	}
+	m.rejected = slices.DeleteFunc(m.rejected, func(r rejection) bool { return r.promise == promise })
 }
